@@ -145,12 +145,6 @@ impl From<probe::child::StartError> for Failure {
     }
 }
 
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Failure {
-        Failure::failed(format!("{error:#}"))
-    }
-}
-
 impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
@@ -285,15 +279,6 @@ mod tests {
         assert_eq!(
             failure.to_string(),
             "proftop: no file a\\nproftop: b\n  c\\n  d\n"
-        );
-    }
-
-    #[test]
-    fn causes_follow_the_message() {
-        let error = anyhow::anyhow!("disk full").context("failed to write `x.csv`");
-        assert_eq!(
-            Failure::from(error).message,
-            "failed to write `x.csv`: disk full"
         );
     }
 }
