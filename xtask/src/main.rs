@@ -2,6 +2,8 @@
 //! `cargo xtask demo`, `cargo xtask tour`, `cargo xtask dist [--check]`, `cargo xtask kernels FOLDER`.
 
 mod demo;
+#[cfg(test)]
+mod dependencies;
 mod dist;
 mod ebpf;
 mod fingerprint;
