@@ -1,20 +1,20 @@
-//! Packs the BPF objects of the machine that is built for: see `src/loader/objects.rs`.
+//! Compresses the BPF objects of the target machine: see `src/loader/objects.rs`.
 //!
-//! That for kernels without `bpf_loop` is packed with the other one known: they are made of the same
-//! sources, and much of the one is in the other.
+//! The object for kernels without `bpf_loop` is compressed with the other one as a dictionary: both
+//! are made from the same sources and have much in common.
 
 use lzma_rust2::{Lzma2Options, Lzma2Writer};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// How far back the packer looks: both objects.
+/// Size of the compressor's window: both objects fit.
 const WINDOW: u32 = 1 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (object, without_loop) = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "aarch64" => ("../assets/proftop.aarch64.bpf.o", None),
-        // Other machines than these two are refused where the program is compiled.
+        // For other machines than these two, compiling the program fails with a message.
         _ => (
             "../assets/proftop.bpf.o",
             Some("../assets/proftop.without-loop.bpf.o"),

@@ -1,12 +1,12 @@
-//! What naming functions of files costs, and finding their lines, here and by processes without
-//! rights:
+//! Measures the cost of naming functions of files, and of finding their lines, in this process and
+//! by processes without rights:
 //!
 //! ```text
 //! naming_cost here|parsers names|lines OFFSETS FILE…
 //! ```
 //!
-//! Prints the CPU time in microseconds, that of the other processes included, and how many
-//! places have a name, or lines. Each file is asked twice, as many threads' frames are.
+//! Prints the CPU time in microseconds, including that of the other processes, and how many places
+//! have a name, or lines. Each file is queried twice, as for the frames of many threads.
 
 use probe::files;
 use rustix::fs::{major, minor};
@@ -19,7 +19,7 @@ use symbolize::files::{Proxy, Reply, Request};
 use symbolize::parser::names::PlaceName;
 use symbolize::{FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
 
-/// Files are opened by others, and read here.
+/// Files are opened by other processes, and read in this one.
 #[derive(Debug)]
 struct ReadHere(Files);
 
@@ -56,10 +56,10 @@ fn main() {
     files::end_readers();
 }
 
-/// Finds something out about places of a file, and returns of how many.
+/// Looks up places of a file, and returns how many were found.
 type Find = fn(&Symbolizer, &FileSource<'_>, &[FileOffset]) -> usize;
 
-/// Asks all over the file, about other places in each round.
+/// Queries places all over the file, others in each round.
 fn ask(symbolizer: &Symbolizer, path: &Path, count: u64, round: u64, find: Find) -> usize {
     let metadata = std::fs::metadata(path).expect("a file");
     let source = FileSource {

@@ -1,5 +1,5 @@
-//! What a Python frame costs in the kernel: a function that calls itself, to two depths in turns,
-//! in each version of Python that is here. See `bench/README.md`.
+//! Measures the cost of a Python frame in the kernel: a function that calls itself, alternately to
+//! two depths, in each version of Python on this machine. See `bench/README.md`.
 //!
 //!     sudo cargo run -p probe --example python_cost
 
@@ -12,7 +12,7 @@ use test_support::{Process, pythons};
 const DEPTHS: [usize; 2] = [20, 420];
 const ROUNDS: usize = 7;
 
-/// Until the process is known, and then how long it is measured.
+/// Time until the process is known, and then the time of the measurement.
 const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(2);
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Nanoseconds of a sample in the kernel; `None` if there was none.
+/// Returns the nanoseconds of a sample in the kernel; `None` if there was none.
 fn cost(python: &Path, depth: usize) -> Result<Option<f64>, Box<dyn std::error::Error>> {
     let text = format!(
         "def down(n):\n if n: return down(n - 1)\n while True: sum(range(100000))\ndown({depth})"

@@ -12,7 +12,7 @@ use probe::{BpfSource, Config, Ending, ModuleId, ModuleKind, PerfSource, Sample,
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// From the start of the command on.
+/// Time from the start of the command during which endings are counted separately.
 const WARM_UP: Duration = Duration::from_secs(8);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

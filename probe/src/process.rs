@@ -23,7 +23,7 @@ const REMEMBERED_NS: u64 = 10_000_000_000;
 /// Minimum interval at which the mappings of a process are read again when an address is in none of
 /// them.
 const RESCAN_NS: u64 = 1_000_000_000;
-/// The same interval for a process that has more mappings than are kept.
+/// The minimum interval for a process that has more mappings than are kept.
 const RESCAN_CUT_NS: u64 = 30_000_000_000;
 
 /// Maximum number of files that are opened for one process, which costs work and memory: an eighth

@@ -166,7 +166,7 @@ impl Busy {
             .is_some_and(|percent| percent >= CROWDED_PERCENT)
     }
 
-    /// Sums of two recordings.
+    /// Returns the sums of two recordings.
     pub fn and(self, other: Self) -> Self {
         Self {
             busy_ms: self.busy_ms.saturating_add(other.busy_ms),

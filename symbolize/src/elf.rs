@@ -77,7 +77,7 @@ enum Whole {
 #[derive(Debug, Clone, Copy)]
 enum Kept<'a> {
     All,
-    /// Those that decide which function is at these addresses.
+    /// Only the functions that decide which function is at these addresses.
     Near(&'a [LinkAddr]),
 }
 

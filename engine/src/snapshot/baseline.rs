@@ -26,7 +26,7 @@ enum Other {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The same scope at an earlier time; when its window begins.
+    /// The displayed scope at an earlier time, with the start of its window.
     Shown { start_ns: u64 },
     /// Another recording.
     File,

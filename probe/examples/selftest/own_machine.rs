@@ -1,5 +1,5 @@
-//! What the first program of a machine has to do before and after its work, when there is no
-//! other: a virtual machine that was started for the self-test has nothing but this program.
+//! What the first program of a machine has to do before and after its work if there is no other: a
+//! virtual machine for the self-test runs only this program.
 
 use std::ffi::CString;
 use std::fs;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::process::ExitCode;
 
-/// File systems that sampling reads, and where they are looked for.
+/// File systems that sampling reads, and their mount points.
 const FILE_SYSTEMS: [(&str, &str); 5] = [
     ("devtmpfs", "/dev"),
     ("proc", "/proc"),
@@ -16,11 +16,11 @@ const FILE_SYSTEMS: [(&str, &str); 5] = [
     ("tracefs", "/sys/kernel/tracing"),
 ];
 
-/// Before the line that says how it ended, on the console.
+/// The text on the console before the result.
 const ENDED: &str = "selftest ended with";
 
-/// Runs this as the machine's first program, where it is that, and turns the machine off then.
-/// Else it just runs it.
+/// Runs the work. If this is the machine's first program, prepares the machine before, and turns it
+/// off afterwards.
 pub fn run(work: impl FnOnce() -> ExitCode) -> ExitCode {
     if !is_ours() {
         return work();
@@ -42,13 +42,13 @@ pub fn run(work: impl FnOnce() -> ExitCode) -> ExitCode {
     code
 }
 
-/// Whether this is the first program of a machine, which may do with it what it likes.
+/// Whether this is the first program of a machine, which may change everything.
 pub fn is_ours() -> bool {
     std::process::id() == 1
 }
 
 fn mount(kind: &str, path: &str) -> io::Result<()> {
-    // It may be there, or be made by the kernel with what is mounted above it.
+    // The directory may exist, or be made by the kernel with what is mounted above it.
     _ = fs::create_dir_all(path);
     let (kind, path) = (CString::new(kind)?, CString::new(path)?);
     // SAFETY: both are strings that end with a zero and outlive the call; no data is passed.
@@ -67,7 +67,7 @@ fn mount(kind: &str, path: &str) -> io::Result<()> {
     }
 }
 
-/// Turns the interface on by which a machine sends to itself.
+/// Enables the interface through which a machine sends to itself.
 pub fn connect_to_itself() -> io::Result<()> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: all zeros are such a request, without a name and without flags.
@@ -83,8 +83,8 @@ pub fn connect_to_itself() -> io::Result<()> {
     }
 }
 
-/// Takes the last CPU out of the machine or puts it back in. Does nothing on a machine that has
-/// less than four, or that is not ours.
+/// Takes the last CPU out of the machine or puts it back in. Does nothing on a machine with fewer
+/// than four CPUs, or if this is not the machine's first program.
 pub fn set_last_cpu(is_online: bool) {
     let count = fs::read_to_string("/sys/devices/system/cpu/present").unwrap_or_default();
     let last = count.trim().rsplit('-').next().unwrap_or_default();

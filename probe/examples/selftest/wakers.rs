@@ -1,5 +1,5 @@
 //! Threads whose waits end in known ways: by a timer, and by another thread that sends to this
-//! machine. Beside them others use the CPUs, which interrupts find running.
+//! machine. Meanwhile other threads use the CPUs, so that interrupts find them running.
 
 use super::own_machine;
 use probe::{Batch, Event, WaitState, Waker};
@@ -10,16 +10,16 @@ use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// It waits for a lock that nobody gives back, until its time is over.
+/// The thread that waits for a lock that is never released, until its time is over.
 const TIMED: &str = "timed";
-/// It waits for what [`SENDER`] sends.
+/// The thread that waits for what [`SENDER`] sends.
 const RECEIVER: &str = "receiver";
 const SENDER: &str = "sender";
 const TIMEOUT: Duration = Duration::from_millis(10);
-/// So many waits of each are looked at, at least: few come where all is emulated.
+/// Minimum number of waits of each thread that are checked: few come if everything is emulated.
 const WAITS_MIN: u32 = 3;
 
-/// Starts them. Is an error if this machine cannot send to itself.
+/// Starts the threads. Returns an error if this machine cannot send to itself.
 pub fn start() -> io::Result<()> {
     if own_machine::is_ours() {
         own_machine::connect_to_itself()?;
@@ -53,7 +53,7 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Who ended the waits of both.
+/// The threads that ended the waits of both.
 #[derive(Default)]
 pub struct Wakers {
     sender: Option<u32>,
@@ -102,7 +102,7 @@ impl Wakers {
     }
 }
 
-/// Whether nobody else than `allowed` ended these waits, and `usual` most of them.
+/// Checks that only `allowed` ended these waits, and `usual` most of them.
 fn check(
     wakers: &BTreeMap<String, u32>,
     allowed: &[Option<Waker>],

@@ -34,7 +34,7 @@ pub fn kernel_knows(capability: CapabilitySet) -> bool {
     capability_is_in_bounding_set(capability).is_ok()
 }
 
-/// Those of `candidates` that are ambient.
+/// Returns the capabilities in `candidates` that are ambient.
 fn ambient(candidates: CapabilitySet) -> CapabilitySet {
     let is_ambient = |one: &CapabilitySet| {
         // Kernels before 4.3 do not have them.

@@ -1,4 +1,4 @@
-//! Work of a known split: three functions, 60, 30 and 10 parts in a hundred.
+//! Work of a known distribution: three functions with 60, 30 and 10 percent.
 
 use std::hint::black_box;
 use std::io::Read as _;
@@ -11,7 +11,7 @@ pub const FUNCTIONS: [&str; 3] = ["burn_sixty", "burn_thirty", "burn_ten"];
 pub const SHARES: [f64; 3] = [0.6, 0.3, 0.1];
 pub const THREAD_NAME: &str = "burning";
 
-/// Steps of one part: long enough that calling costs nothing beside it.
+/// Number of steps for ten percent of the work: enough for the cost of calls not to matter.
 const STEPS: u64 = 2_000;
 
 /// Threads that work until they are dropped.
@@ -29,12 +29,12 @@ impl Threads {
         })
     }
 
-    /// Work at the bottom of a deep recursion.
+    /// Starts threads that work at the bottom of a deep recursion.
     pub fn start_deep(count: usize) -> Self {
         Self::run(count, || _ = black_box(descend(DEPTH)))
     }
 
-    /// One thread that is nearly always in the kernel.
+    /// Starts one thread that is nearly always in the kernel.
     pub fn start_reading() -> Self {
         Self::run(1, || {
             let mut zeros = vec![0; 1 << 20];
@@ -46,7 +46,7 @@ impl Threads {
         })
     }
 
-    /// One thread that does nothing but handle signals, which it sends to itself.
+    /// Starts one thread that only handles signals, which it sends to itself.
     pub fn start_signalled() -> Self {
         extern "C" fn nothing(_: libc::c_int) {}
         let handler: extern "C" fn(libc::c_int) = nothing;
@@ -90,7 +90,8 @@ impl Threads {
         burning.map(|task| tid(task).unwrap()).collect()
     }
 
-    /// CPU time that they have used, to some milliseconds: the first field of `schedstat`.
+    /// Returns the CPU time that they have used, to some milliseconds: the first field of
+    /// `schedstat`.
     pub fn cpu_seconds(&self) -> f64 {
         let nanoseconds = self.tids().into_iter().map(|tid| {
             let path = format!("/proc/self/task/{tid}/schedstat");
@@ -110,7 +111,7 @@ impl Drop for Threads {
     }
 }
 
-/// Calls until the work of [`Threads::start_deep`] begins.
+/// Number of calls until the work of [`Threads::start_deep`] begins.
 pub const DEPTH: u32 = 120;
 
 #[inline(never)]
@@ -140,8 +141,8 @@ fn burn_ten() -> u64 {
     black_box(work(STEPS, 0x1234_5603)).wrapping_add(1)
 }
 
-/// One loop for all: where a loop lies in memory decides how fast it runs, and copies of it
-/// took up to twice as long in one function as in another.
+/// One loop for all functions: its speed depends on its position in memory, and copies of it took
+/// up to twice as long in one function as in another.
 #[inline(never)]
 fn work(steps: u64, seed: u64) -> u64 {
     let (mut state, mut left) = (seed, steps);

@@ -1,4 +1,4 @@
-//! What the tests of all sources need. Each uses a part of it.
+//! Helpers for the tests of all sources. Each test uses a part of them.
 #![allow(dead_code, reason = "the other tests use the rest of it")]
 
 use crate::burn;
@@ -12,21 +12,22 @@ use test_support::{Process, skip, wait_for, wait_until};
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// One at a time: for a test that counts what the machine does.
+/// Locks out all other tests: for a test that counts what the machine does.
 pub fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE
         .write()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Beside others: for a test that looks at a program of its own, however busy the machine is.
+/// Runs beside other tests: for a test that looks at a program of its own, however busy the machine
+/// is.
 pub fn beside_others() -> RwLockReadGuard<'static, ()> {
     MACHINE
         .read()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What was started, or `None` where rights are missing.
+/// Returns what was started, or `None` if rights are missing.
 pub fn unless_forbidden<S>(started: Result<S, probe::Error>, needs: &str) -> Option<S> {
     match started {
         Ok(source) => Some(source),
@@ -45,7 +46,7 @@ pub fn only(pid: u32) -> Target {
     }
 }
 
-/// Everything that a source gave in a while.
+/// Everything that a source returned in some time.
 #[derive(Default)]
 pub struct Seen {
     pub samples: Vec<Sample>,
@@ -56,7 +57,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Takes what a source has, and says up to when that is all.
+    /// Takes the next batch of a source, and returns the time until which it is complete.
     pub fn take(&mut self, source: &mut dyn Source) -> u64 {
         let batch = source.poll(Duration::from_millis(20)).unwrap();
         self.samples.extend(batch.samples);
@@ -77,7 +78,7 @@ impl Seen {
         batch.complete_until_ns
     }
 
-    /// What a source gives until that is enough. Fails if it never is.
+    /// Collects what a source returns until `enough` is true. Fails if it never is.
     #[track_caller]
     pub fn until(source: &mut dyn Source, what: &str, enough: impl Fn(&Seen) -> bool) -> Seen {
         let mut seen = Seen::default();
@@ -87,7 +88,7 @@ impl Seen {
         })
     }
 
-    /// What a source gives until it has so many samples.
+    /// Collects what a source returns until it has `count` samples.
     #[track_caller]
     pub fn samples(source: &mut dyn Source, count: usize) -> Seen {
         let what = format!("{count} samples");
@@ -99,13 +100,13 @@ impl Seen {
     }
 }
 
-/// What burning threads did in a while, and how often they were met at it.
+/// What burning threads did in some time, and how often they were sampled.
 pub struct Burnt {
     /// CPU time.
     pub seconds: f64,
     pub samples: f64,
-    /// Those of the samples that were not in the kernel: an interrupt, which somebody else
-    /// may have asked for, takes a sample of the thread that it interrupts, and not of its
+    /// Number of the samples that were not in the kernel: an interrupt, possibly for another
+    /// program, causes a sample of the thread that it interrupts, but does not use that thread's
     /// CPU time.
     pub in_user: f64,
     pub lost: u64,
@@ -136,7 +137,7 @@ impl Burnt {
     }
 }
 
-/// Two shells that are always busy, one of them somebody else's.
+/// Two shells that are always busy, one of them of another user.
 pub struct TwoUsers {
     uid: u32,
     theirs: Process,
@@ -144,7 +145,7 @@ pub struct TwoUsers {
 }
 
 impl TwoUsers {
-    /// `None` where we may not become another user.
+    /// Starts them; `None` if this process may not become another user.
     pub fn start() -> Option<Self> {
         let uid = 60_123;
         let burn = || {
@@ -165,7 +166,7 @@ impl TwoUsers {
         })
     }
 
-    /// Those of the other user.
+    /// Returns a target with the processes of the other user.
     pub fn target(&self) -> Target {
         Target {
             uids: vec![self.uid],
@@ -185,7 +186,7 @@ impl TwoUsers {
     }
 }
 
-/// Everybody, but only on the last CPU that there is.
+/// Returns a target with all processes, but only on the last CPU, and the number of that CPU.
 pub fn on_one_cpu() -> (Target, u32) {
     let online = probe::cpus::online().unwrap();
     let last = *online.last().unwrap();
@@ -196,12 +197,12 @@ pub fn on_one_cpu() -> (Target, u32) {
     (target, last)
 }
 
-/// What was seen while threads burned on all of them.
+/// Checks what was seen while threads burned on all CPUs.
 pub fn assert_only_on(cpu: u32, seen: &Seen) {
     assert!(seen.samples.len() > 20, "{} samples", seen.samples.len());
     let cpus: BTreeSet<u32> = seen.samples.iter().map(|sample| sample.cpu).collect();
     assert_eq!(cpus, BTreeSet::from([cpu]));
-    // The mappings of what runs there were made anywhere.
+    // Mappings of processes that run there may have been made on any CPU.
     let burning = seen
         .samples
         .iter()

@@ -56,9 +56,9 @@ pub struct DebugTypes {
 /// Where types are that are not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftOut {
-    /// Those in `.dwo` files (split DWARF).
+    /// Types in `.dwo` files (split DWARF).
     InSplitFiles,
-    /// Those in `.debug_types` (type units of DWARF 4).
+    /// Types in `.debug_types` (type units of DWARF 4).
     InTypeUnits,
 }
 

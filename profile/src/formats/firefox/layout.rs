@@ -58,7 +58,7 @@ pub(super) struct Lib {
     #[serde(default)]
     pub(super) name: String,
     pub(super) path: Option<String>,
-    /// Of ELF files the whole build-id as hexadecimal digits.
+    /// For ELF files the whole build-id as hexadecimal digits.
     pub(super) code_id: Option<String>,
 }
 
