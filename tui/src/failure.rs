@@ -99,6 +99,16 @@ impl Failure {
         }
     }
 
+    /// Makes the failure of a run whose sampling has failed, of what the engine says: a sentence, and
+    /// reasons on lines of their own.
+    pub fn of_sampling(said: &str) -> Failure {
+        let mut lines = said.lines().map(str::trim);
+        let failure = Failure::new(Exit::NotPossible, lines.next().unwrap_or_default());
+        lines
+            .fold(failure, Failure::detail)
+            .more("More: proftop doctor")
+    }
+
     /// Makes a failure with the usual exit status.
     pub fn failed(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Failed, message)
@@ -234,6 +244,16 @@ mod tests {
                  sudo setcap \\\n      \
                    cap_bpf+ep proftop                          every run\n  \
                More: proftop doctor\n"
+        );
+    }
+
+    #[test]
+    fn each_reason_of_the_engine_has_a_line() {
+        let said = "cannot sample: no clock\n  CPU clock: denied\n  BTF: none";
+        assert_eq!(
+            Failure::of_sampling(said).to_string(),
+            "proftop: cannot sample: no clock\n  CPU clock: denied\n  BTF: none\n  \
+             More: proftop doctor\n"
         );
     }
 

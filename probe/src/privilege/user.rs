@@ -29,7 +29,7 @@ impl InvokingUser {
     /// user.
     ///
     /// 1. A set-user-id binary: the real user of this process, which the kernel knows.
-    /// The environment comes from the caller, and is ignored.
+    ///    The environment comes from the caller, and is ignored.
     /// 2. `SUDO_UID` (sudo, run0), `PKEXEC_UID` or `DOAS_USER`: these are trusted because a process
     ///    whose real user is root was started by root, and its environment was set by root. For any
     ///    other process they are just text.

@@ -81,7 +81,7 @@ impl HeadlessRun {
     pub fn stop(mut self) -> Result<Stopped, Failure> {
         self.reports.close();
         if let Some(sentence) = self.sampling.engine.finish() {
-            return Err(Failure::new(Exit::NotPossible, sentence).more("proftop doctor"));
+            return Err(Failure::of_sampling(&sentence));
         }
         Ok(Stopped {
             command: self.command,

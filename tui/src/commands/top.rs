@@ -168,7 +168,7 @@ async fn screen(
     let screen = show(source, feed, control, options);
     let ended = tokio::select! {
         ended = screen => ended,
-        Ok(why) = failed => Err(Failure::new(Exit::NotPossible, why).more("proftop doctor")),
+        Ok(why) = failed => Err(Failure::of_sampling(&why)),
     };
     // This ends the command, if it still runs: `look_after` waits for it.
     drop(stop);
