@@ -13,9 +13,7 @@ mod push;
 use crate::config::{Config, Labels, Sink};
 use crate::failure::{Failure, shown};
 use crate::sinks::server::Server;
-use crate::spool::Entry;
 use crate::state::SinkState;
-use queue::Next;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -65,29 +63,6 @@ impl Shipper {
         if self.state.set_error(why) {
             self.say(why);
         }
-        self.state.write()
-    }
-
-    /// Counts the windows before the next one that are not in the spool, says so, and goes on
-    /// behind them.
-    fn count_lost(&mut self, next: &Next) -> Result<(), Failure> {
-        let (lost, number) = (next.lost, next.entry.number);
-        self.state.memory.counts.lost += lost;
-        self.say(format_args!(
-            "{lost} windows before number {number} are lost: the spool has them no more"
-        ));
-        self.state.memory.next.insert(next.entry.id.clone(), number);
-        self.state.write()
-    }
-
-    /// Counts a window that cannot be read, says why, and goes on behind it.
-    fn skip_damaged(&mut self, entry: &Entry, why: &str) -> Result<(), Failure> {
-        self.say(format_args!(
-            "window {} cannot be read: {why}",
-            entry.number
-        ));
-        self.state.memory.counts.unreadable += 1;
-        queue::advance(&mut self.state.memory, entry);
         self.state.write()
     }
 }

@@ -108,7 +108,8 @@ pub fn run(diff: &Diff) -> Result<(), Failure> {
         let [sides, functions] = compared.statements(dialect);
         return super::print_statements(&asked.source, &[sides, of_a, of_b, functions]);
     }
-    let engine = &*super::engine(&asked.source, compared.span())?;
+    let engine = super::engine(&asked.source, compared.span())?;
+    let engine = &*engine;
     let comparison = compared.compare(engine, dialect, diff.sort)?;
     let (sides, rows) = (&comparison.sides, &comparison.functions);
     let conditions = [

@@ -70,7 +70,8 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
             shown(path)
         )));
     }
-    let engine = &*super::engine(&asked.source, span(&selection))?;
+    let engine = super::engine(&asked.source, span(&selection))?;
+    let engine = &*engine;
     let samples = engine.rows(&statements[0])?;
     if samples.cells.is_empty() {
         if summary::whole(engine, dialect, &selection)?.is_none() {

@@ -46,7 +46,8 @@ pub fn run(hosts: &Hosts) -> Result<(), Failure> {
         ];
         return super::print_statements(&asked.source, &statements);
     }
-    let engine = &*super::engine(&asked.source, span(&selection))?;
+    let engine = super::engine(&asked.source, span(&selection))?;
+    let engine = &*engine;
     let Some(all) = summary::whole(engine, dialect, &selection)? else {
         return Err(nearby::no_samples(engine, dialect, &selection)?);
     };

@@ -57,7 +57,8 @@ pub fn run(top: &Top) -> Result<(), Failure> {
         statements.push(statement);
         return super::print_statements(&asked.source, &statements);
     }
-    let engine = &*super::engine(&asked.source, span(&selection))?;
+    let engine = super::engine(&asked.source, span(&selection))?;
+    let engine = &*engine;
     let Some(all) = summary::whole(engine, dialect, &selection)? else {
         return Err(nearby::no_samples(engine, dialect, &selection)?);
     };

@@ -121,7 +121,14 @@ impl Files {
                         },
                     )));
                 }
-                self.shipper.count_lost(&next)?;
+                let (lost, number) = (next.lost, next.entry.number);
+                self.shipper.state.memory.counts.lost += lost;
+                self.shipper.say(format_args!(
+                    "{lost} windows before number {number} are lost: the spool has them no more"
+                ));
+                let memory = &mut self.shipper.state.memory;
+                memory.next.insert(next.entry.id.clone(), number);
+                self.shipper.state.write()?;
             }
             match window::read(&next.entry, &self.shipper.labels) {
                 Ok(window) => return Ok(Some((next.entry, window))),
@@ -133,7 +140,13 @@ impl Files {
                     return Ok(None);
                 }
                 Err(Unreadable::Damaged(why)) if self.open.is_empty() => {
-                    self.shipper.skip_damaged(&next.entry, &why)?;
+                    let number = next.entry.number;
+                    self.shipper
+                        .say(format_args!("window {number} cannot be read: {why}"));
+                    let memory = &mut self.shipper.state.memory;
+                    memory.counts.unreadable += 1;
+                    queue::advance(memory, &next.entry);
+                    self.shipper.state.write()?;
                 }
                 Err(Unreadable::Damaged(_)) => {
                     return Ok(Some((

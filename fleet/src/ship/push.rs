@@ -111,7 +111,14 @@ impl Push {
             if next.lost > 0 {
                 // The window that was partly sent no longer exists.
                 self.shipper.state.memory.requests_done = 0;
-                self.shipper.count_lost(&next)?;
+                self.shipper.state.memory.counts.lost += next.lost;
+                let (lost, number) = (next.lost, next.entry.number);
+                self.shipper.say(format_args!(
+                    "{lost} windows before number {number} are lost: the spool has them no more"
+                ));
+                let memory = &mut self.shipper.state.memory;
+                memory.next.insert(next.entry.id.clone(), number);
+                self.shipper.state.write()?;
             }
             match window::read(&next.entry, &self.shipper.labels) {
                 Ok(window) => return Ok(Some((next.entry, window))),
@@ -124,7 +131,11 @@ impl Push {
                     return Ok(None);
                 }
                 Err(Unreadable::Damaged(why)) => {
-                    self.shipper.skip_damaged(&next.entry, &why)?;
+                    let number = next.entry.number;
+                    self.shipper
+                        .say(format_args!("window {number} cannot be read: {why}"));
+                    self.shipper.state.memory.counts.unreadable += 1;
+                    self.over(&next.entry)?;
                 }
             }
         }
