@@ -99,8 +99,8 @@ impl Failure {
         }
     }
 
-    /// Makes the failure of a run whose sampling has failed, of what the engine says: a sentence, and
-    /// reasons on lines of their own.
+    /// Makes the failure of a run whose sampling has failed. `said` is what the engine says: a
+    /// sentence, and reasons on lines of their own.
     pub fn of_sampling(said: &str) -> Failure {
         let mut lines = said.lines().map(str::trim);
         let failure = Failure::new(Exit::NotPossible, lines.next().unwrap_or_default());

@@ -113,7 +113,8 @@ impl CurrentKernel {
         let state = guard.get_or_insert_with(|| {
             let symbols = self.first.map_or_else(|| Arc::new(load()), |first| first());
             LastRead {
-                // What an earlier run has kept is not from now.
+                // Functions that an earlier run kept lack code that came since: what is missing is
+                // looked for at once.
                 wait: if symbols.is_of_earlier_run() {
                     Duration::ZERO
                 } else {

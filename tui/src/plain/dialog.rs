@@ -4,7 +4,7 @@ use super::answer::{Answer, Row, Target, Trouble};
 use super::session::Session;
 use crate::action::Keymap;
 use crate::lists::find::Find;
-use crate::told;
+use crate::status;
 use crate::widgets::ascii;
 use crate::words::{names, text};
 use profile::{FunctionId, FunctionRow};
@@ -66,7 +66,7 @@ impl Dialog {
             return None;
         }
         self.said = kind;
-        state.map(|state| told::state::sentence(app, state))
+        state.map(|state| status::state::sentence(app, state))
     }
 
     /// Removes whatever a terminal would act on. Every line passes here just before it is

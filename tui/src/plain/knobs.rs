@@ -6,7 +6,7 @@ use super::dialog::{Dialog, nothing, sentence};
 use super::time;
 use crate::knobs::{CountedAlone, Narrowing, Window};
 use crate::order::{Kind, Order};
-use crate::told;
+use crate::status;
 use crate::words::{metric, units, waits};
 use profile::Role;
 use profile::filter::{Action, Clause};
@@ -16,7 +16,7 @@ pub fn apply(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     let Some(notice) = dialog.session.order(order)? else {
         return Ok(Answer::default());
     };
-    let said = told::notice(&dialog.session.app, &notice);
+    let said = status::notice(&dialog.session.app, &notice);
     let back = if notice.is_a_step() {
         "; back undoes it"
     } else {

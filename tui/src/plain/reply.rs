@@ -4,7 +4,7 @@
 use super::answer::Trouble;
 use super::command;
 use super::dialog::Dialog;
-use crate::told;
+use crate::status;
 
 impl Dialog {
     /// Returns the lines that answer a typed line. Empty for an empty line.
@@ -27,7 +27,7 @@ impl Dialog {
         match answer {
             Ok(_) if self.is_over => {}
             Ok(answer) => {
-                lines.push(told::base(&self.session.app));
+                lines.push(status::base(&self.session.app));
                 lines.extend(answer.lines);
                 if !answer.rows.is_empty() {
                     self.rows = answer.rows;

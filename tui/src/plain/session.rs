@@ -8,7 +8,7 @@ use crate::code::Library;
 use crate::desk::{Ask, Desk, Lane};
 use crate::notice::Notice;
 use crate::order::Order;
-use crate::told;
+use crate::status;
 use crate::views::code::{CodeAnswer, CodeWanted};
 use crate::views::health::{CauseAnswer, CauseWanted};
 use crate::views::page::PageAnswer;
@@ -112,7 +112,7 @@ impl Session {
     pub fn order(&mut self, order: Order) -> Result<Option<Notice>, Trouble> {
         self.send(Event::Order(order));
         let reply = self.app.take_reply();
-        let said = reply.map_err(|why| Trouble::Say(told::notice(&self.app, &why)))?;
+        let said = reply.map_err(|why| Trouble::Say(status::notice(&self.app, &why)))?;
         let asked_for_waits = self.app.awaits_waits();
         if asked_for_waits {
             self.wait(WAITS_BEGIN, |app| !app.awaits_waits());

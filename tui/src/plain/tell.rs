@@ -3,7 +3,7 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, count, nothing, sentence};
 use crate::app::App;
-use crate::told;
+use crate::status;
 use crate::values;
 use crate::views::health::{Topic, Value, cause_lines, findings, words as health_words};
 use crate::words::{cpus, units};
@@ -91,7 +91,7 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let column = app.views.functions.table.column();
     answer.say(format!("functions are in the order of {}", column.words()));
     match &app.state {
-        Some(state) => answer.say(told::state::sentence(app, state)),
+        Some(state) => answer.say(status::state::sentence(app, state)),
         None => answer.say(match shown.run.target {
             TargetState::Starting => "starting",
             _ => "all is well",

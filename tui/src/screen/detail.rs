@@ -7,7 +7,7 @@ use crate::context::DetailRoom;
 use crate::failure::without_numbers;
 use crate::geometry::Geometry;
 use crate::notice::Notice;
-use crate::told;
+use crate::status;
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
 use ratatui::Frame;
@@ -59,7 +59,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
             let text = app.views.get(pane).explain(&app.context_of(pane));
             text.unwrap_or_else(|| "nothing is selected".into())
         }
-        Detail::Notice(notice) => without_numbers(&told::notice(app, notice)).into_owned(),
+        Detail::Notice(notice) => without_numbers(&status::notice(app, notice)).into_owned(),
     };
     let text = if theme.is_ascii() {
         text.replace('±', "+-")

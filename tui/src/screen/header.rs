@@ -2,8 +2,8 @@
 //! trusted. The sample count and the loss are on its third line at any width.
 
 use crate::app::{App, Crumb};
-use crate::told::query::{BETWEEN, crumbs};
-use crate::told::{place, query, trust};
+use crate::status::query::{BETWEEN, crumbs};
+use crate::status::{place, query, trust};
 use crate::widgets::theme::Theme;
 use crate::words::fit::{Segment, fit};
 use crate::words::text;

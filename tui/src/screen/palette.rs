@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::dialogs::palette::Palette;
 use crate::geometry::Geometry;
 use crate::order::{begun, said};
-use crate::told;
+use crate::status;
 use crate::widgets::theme::Theme;
 use crate::words::text;
 use ratatui::Frame;
@@ -62,7 +62,7 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     }
     let count = matches.len();
     let result = match &palette.error {
-        Some(why) => told::notice(app, why),
+        Some(why) => status::notice(app, why),
         None if is_order => "Enter: do it, Esc: leave it".into(),
         None => found(palette, count, orders.is_empty()),
     };
@@ -99,7 +99,7 @@ fn render_completions(
         }
     }
     let result = match &palette.error {
-        Some(why) => told::notice(app, why),
+        Some(why) => status::notice(app, why),
         None => format!("{} names   Tab: take one, Enter: do it", completions.len()),
     };
     let before = palette.line.before();

@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::app::App;
 use crate::app::state::StateLine;
-use crate::told::state::{nothing, sentence};
+use crate::status::state::{nothing, sentence};
 use crate::view_id::ViewId;
 use crate::widgets::theme::Theme;
 use crate::words::keys::{and, hint, key};

@@ -17,10 +17,10 @@
 //!    from its own wait for a lock.
 //! 2. The part before that is of the thread that woke it then, and so on.
 //! 3. The first part is of the thread of which no earlier wait is known: it had the lock already,
-//!    or took it without waiting, or its wait was so short that nobody was drawn to tell of it.
+//!    or took it without waiting, or its wait was short and gave no stack.
 //!
-//! That a thread waits for a lock says nothing of which lock. If it was another one, the waiter was
-//! kept waiting by whoever had that one as well.
+//! Which lock a thread waits for is not known. If one of these threads waited for another lock, the
+//! thread that had that lock kept the waiter waiting as well.
 
 use profile::{Ending, Frame, NewSample, ProcessId};
 use std::collections::{HashMap, VecDeque};
@@ -59,12 +59,12 @@ pub struct Part {
     pub ns: u64,
 }
 
-/// Who ended which waits for locks, and when.
+/// Which threads ended waits for locks, of which threads, and when.
 #[derive(Debug, Default)]
 pub struct Hands {
     /// By the thread that waited, the oldest first.
     ends: HashMap<u32, VecDeque<Arc<Release>>>,
-    /// By the thread that waited: who had the lock in the first part of its last wait.
+    /// By the thread that waited: the thread that had the lock in the first part of its last wait.
     first: HashMap<u32, u32>,
 }
 
@@ -95,12 +95,13 @@ impl Hands {
         parts
     }
 
-    /// Returns who had the lock when the last wait of a thread began, as far as waits tell.
+    /// Returns the thread that had the lock when the last wait of `waiter` began, as far as the
+    /// waits that are remembered tell.
     pub fn take_first(&mut self, waiter: u32) -> Option<u32> {
         self.first.remove(&waiter)
     }
 
-    /// The last wait of a thread that was over before a moment.
+    /// Returns how the last wait of a thread ended that was over before `time_ns`.
     fn end_before(&self, tid: u32, time_ns: u64) -> Option<Arc<Release>> {
         let ends = self.ends.get(&tid)?;
         let end = ends.iter().rev().find(|end| end.time_ns < time_ns);

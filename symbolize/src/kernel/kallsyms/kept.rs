@@ -39,12 +39,13 @@ const HEAD_BYTES: u64 = 4096;
 /// `/proc/modules` of thousands of modules has less.
 const MODULES_BYTES_MAX: u64 = 4 << 20;
 
-/// What the list depends on.
+/// What the list of functions depends on, as bytes that are compared.
 #[derive(Debug, PartialEq, Eq)]
 struct Facts(Vec<u8>);
 
 impl Facts {
-    /// What holds now. `None` if the kernel hides its addresses, or does not tell.
+    /// Reads the facts of the running kernel. `None` if it hides its addresses, or if they cannot be
+    /// read.
     fn now() -> Option<Facts> {
         let mut facts = read("/proc/sys/kernel/random/boot_id", HEAD_BYTES).ok()?;
         let head = read("/proc/kallsyms", HEAD_BYTES).ok()?;
@@ -93,7 +94,7 @@ impl KernelSymbols {
         }
         let symbols = Self::load();
         if !symbols.is_hidden() {
-            // Without it the next run asks the kernel again.
+            // If it cannot be written, the next run asks the kernel again.
             _ = directory.write(NAME, &to_bytes(&symbols, &facts));
         }
         symbols
@@ -182,7 +183,7 @@ fn entry_of(bytes: &[u8; 16]) -> Entry {
     }
 }
 
-/// What of a file was not read yet.
+/// The bytes of a file that were not read yet.
 struct Rest<'b>(&'b [u8]);
 
 impl<'b> Rest<'b> {
@@ -263,7 +264,7 @@ ffffffffc0004000 t xfs_read\t[xfs]
             assert!(from_bytes(&damaged, &facts("boot 1")).is_none(), "{at}");
             assert!(from_bytes(&file[..at], &facts("boot 1")).is_none(), "{at}");
         }
-        // Whoever makes a checksum that fits cannot name what is not there.
+        // With a checksum that fits, wrong contents name nothing that is not in the file.
         for at in 12..file.len() {
             let mut damaged = file.clone();
             damaged[at] ^= 0x80;

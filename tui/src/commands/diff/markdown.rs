@@ -9,8 +9,8 @@ use profile::diff::DiffRow;
 /// What was compared may take one part in this many of the text.
 const SIDES_PART: usize = 3;
 
-/// How many changes are shown that could be chance: whoever asks what changed has little use for
-/// them, and pays for each line.
+/// Most changes shown that could be chance: an answer to what changed has little use for them, and
+/// is to be short.
 const CHANCE_MAX: usize = 10;
 
 /// The smallest change that does not look like none, as it is printed.

@@ -1,11 +1,11 @@
-//! What is *told* of the whole app in words: where its numbers are from, what they are shares of,
-//! its state, its notices. The screen draws it, the plain dialog prints it.
+//! The *status* of the whole app in words: where its numbers are from, what they are shares of, its
+//! state, its notices. The screen draws it, the plain dialog prints it.
 
 /// The machine, and how it is sampled.
 pub mod place;
 /// What is counted.
 pub mod query;
-/// What is the matter.
+/// The state that stands above every view, such as that nothing was sampled.
 pub mod state;
 /// What numbers are shares of, and how complete that is.
 pub mod trust;
