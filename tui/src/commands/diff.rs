@@ -355,6 +355,15 @@ mod tests {
         with(&a, &b, act)
     }
 
+    /// The same samples twice.
+    pub fn equal<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
+        let (a, b) = (
+            side("server", [100, 500, 20]),
+            side("server", [100, 500, 20]),
+        );
+        with(&a, &b, act)
+    }
+
     /// Another version, whose file is called otherwise.
     pub fn renamed<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
         let (a, b) = (

@@ -180,7 +180,7 @@ fn how_compared(compared: &Compared<'_>, lines: &mut Lines) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{compared, same};
+    use super::super::tests::{compared, equal, same};
     use super::*;
 
     #[test]
@@ -215,8 +215,15 @@ mod tests {
         let first = text.lines().nth(1).unwrap();
         assert_eq!(first, "No difference: whatever changed could be chance.");
         assert!(text.contains("Within the limit"), "{text}");
-        // Two equal sides have no change to show.
+        assert!(text.contains("## Could be chance"), "{text}");
+    }
+
+    #[test]
+    fn a_change_that_is_none_is_not_listed() {
+        let text = equal(|compared| render(compared, 1500));
+        assert!(text.contains("No difference"), "{text}");
         assert!(!text.contains("Could be chance"), "{text}");
+        assert!(text.contains("What was compared"), "{text}");
     }
 
     #[test]
