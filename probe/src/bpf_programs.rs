@@ -1,5 +1,5 @@
 //! The BPF programs in the kernel, our own and others, as the kernel describes them to processes
-//! with CAP_SYS_ADMIN. Used for names and lines; nothing is changed.
+//! with CAP_SYS_ADMIN. proftop reads from them the names and lines of functions, and changes no program.
 
 use crate::ask_kernel::ask;
 use crate::bpf_call::bpf;

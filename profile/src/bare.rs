@@ -1,6 +1,6 @@
 //! A view *without names of functions*, or *without build-ids*, so that a recording can be given
-//! away. It shows where in which file the CPUs were; whoever has the files can add the names again
-//! (`proftop resolve`). Without build-ids it also does not reveal which build of a file ran.
+//! away. It shows where in which file the CPUs were, and a user who has the files can add the names
+//! again (`proftop resolve`). Without build-ids it also does not reveal which build of a file ran.
 
 use crate::tables::Tag;
 use crate::{Info, NoName, Selection, View};

@@ -1,6 +1,6 @@
-//! Makes strings from outside safe to display; nothing else does.
+//! Makes strings from outside safe to display. No other module does this.
 //!
-//! Names of functions, files, threads and processes are chosen by whoever wrote or started a
+//! Names of functions, files, threads and processes are chosen by the author or the user of a
 //! program. Displayed unchanged, they could move the cursor, change the terminal's title, or look
 //! like other names.
 

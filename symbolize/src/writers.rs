@@ -24,8 +24,9 @@ pub struct Writers {
 }
 
 impl Writers {
-    /// Returns the writers of a file. The owners in a file system were written by whoever made it:
-    /// if the kernel does not trust them (`nosuid`), they are not trusted here.
+    /// Returns the users who can write to a file. The owners that a file system names were written
+    /// by the user who made it: if the kernel does not trust them (`nosuid`), they are not trusted
+    /// here.
     pub fn of(file: &File) -> io::Result<Writers> {
         let mode = Writers::by_mode(&file.metadata()?);
         let mount = fstatvfs(file)?.f_flag;

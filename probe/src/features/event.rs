@@ -30,7 +30,8 @@ const FLAG_DISABLED: u64 = 1;
 /// `PERF_FLAG_FD_CLOEXEC`, since Linux 3.14.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
-/// Checks whether clocks can be opened; nothing is tried without rights.
+/// Returns whether the kernel opens CPU clocks and hardware counters for this process. Without the
+/// rights to sample no event is opened.
 pub fn clocks(may_try: bool) -> Vec<Finding> {
     if !may_try {
         return vec![Finding::warn(
@@ -51,9 +52,15 @@ pub fn clocks(may_try: bool) -> Vec<Finding> {
 /// we have the right to sample: Debian's and Ubuntu's kernels have levels above 2, at which
 /// `CAP_PERFMON` does not count.
 pub fn level_that_keeps_clocks() -> Option<i32> {
-    let level = kernel::perf_event_paranoid().filter(|level| *level > 2)?;
+    let level =
+        kernel::perf_event_paranoid().filter(|level| kernel::is_of_a_distribution(*level))?;
     let error = open(TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK).err()?;
-    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)).then_some(level)
+    is_denied(&error).then_some(level)
+}
+
+/// Whether the kernel refuses an event for lack of rights.
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
 /// A software clock is a timer, which cannot interrupt while interrupts are off.
@@ -66,11 +73,11 @@ fn judge_clock(opened: io::Result<OwnedFd>, paranoid: Option<i32>) -> Finding {
         Err(error) => error,
     };
     let finding = Finding::fail("cpu-clock", format!("CPU clock: perf_event_open: {error}"));
-    let denied = matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM));
+    let denied = is_denied(&error);
     match (error.raw_os_error(), paranoid) {
         (Some(libc::ENOSYS), _) => finding.fix("use a kernel built with CONFIG_PERF_EVENTS=y"),
         // The levels 3 and 4 of Debian and Ubuntu ignore CAP_PERFMON.
-        (_, Some(level)) if denied && level > 2 => finding.fix(format!(
+        (_, Some(level)) if denied && kernel::is_of_a_distribution(level) => finding.fix(format!(
             "run as root, or: sudo sysctl kernel.perf_event_paranoid=2  (now {level})"
         )),
         _ => finding.fix("look for a seccomp filter; in a container: --cap-add=PERFMON"),

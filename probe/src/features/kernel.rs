@@ -75,16 +75,19 @@ pub fn settings(rights: &Rights) -> Vec<Finding> {
     ]
 }
 
+/// Whether a level of `kernel.perf_event_paranoid` is one that Debian or Ubuntu has added: those of
+/// the kernel itself end at 2.
+pub fn is_of_a_distribution(level: i32) -> bool {
+    level > 2
+}
+
 fn judge_paranoid(level: Option<i32>, rights: &Rights) -> Finding {
     let text = match level {
         Some(level) => format!("kernel.perf_event_paranoid = {level}"),
         None => return Finding::warn("paranoid", "kernel.perf_event_paranoid: cannot be read"),
     };
-    // What the kernel itself knows ends at 2; Debian and Ubuntu have levels of their own.
-    let is_of_a_distribution = level.is_some_and(|level| level > 2);
-    if rights.allow(Capability::SysAdmin)
-        || rights.allow(Capability::Perfmon) && !is_of_a_distribution
-    {
+    let ignores_perfmon = level.is_some_and(is_of_a_distribution);
+    if rights.allow(Capability::SysAdmin) || rights.allow(Capability::Perfmon) && !ignores_perfmon {
         Finding::ok("paranoid", format!("{text}; CAP_PERFMON is above it"))
     } else if rights.allow(Capability::Perfmon) {
         Finding::warn(

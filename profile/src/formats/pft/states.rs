@@ -64,8 +64,8 @@ impl Written {
     }
 
     /// Writes what the log has and the file does not, until `out` reaches `size`. Returns false if
-    /// there is more. Data that may still change is written only if `is_last`; nothing may be
-    /// written after that.
+    /// there is more. Data that may still change is written only if `is_last`; the caller must not
+    /// call this function again after that.
     pub(super) fn write(
         &mut self,
         log: &StateLog,
