@@ -1,5 +1,5 @@
-"""Threads with names of all kinds, which run without an end. Writes down their numbers and
-names: the first thread's is that of the kernel.
+"""Threads with names of all kinds, which run without an end. Writes down since when all of them
+have their names, then their numbers and names: the first thread's is that of the kernel.
 
     names.py OUT
 """
@@ -9,6 +9,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 
 OUT = sys.argv[1]
 TOLD = {}
@@ -67,6 +68,7 @@ while len(TOLD) < 7:
 with open("/proc/self/comm") as comm:
     TOLD[os.getpid()] = comm.read().strip()
 with open(OUT + ".new", "w") as out:
+    out.write("%d\n" % time.monotonic_ns())
     for tid, name in TOLD.items():
         out.write("%d\t%s\n" % (tid, name))
 os.rename(OUT + ".new", OUT)
