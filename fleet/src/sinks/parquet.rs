@@ -18,7 +18,7 @@ mod tables;
 use crate::config::Labels;
 use crate::window::Window;
 use ::parquet::arrow::ArrowWriter;
-use ::parquet::basic::{Compression, ZstdLevel};
+use ::parquet::basic::{Compression, Encoding, ZstdLevel};
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::schema::types::ColumnPath;
 use arrow::array::RecordBatch;
@@ -31,14 +31,19 @@ pub use known::Known;
 /// Level of compression: a higher one costs more time than it saves bytes.
 const ZSTD_LEVEL: i32 = 9;
 
-/// Columns whose values are nearly all different. Without a dictionary zstd finds equal runs of
-/// them, so they are smaller.
-const PLAIN: [(&str, &[&str]); 2] = [
-    ("frames", &["frame_id", "file_off", "function"]),
-    ("stacks", &["stack_id", "frames.list.item"]),
+/// Columns that have no dictionary, of each table. Values that are nearly all different are smaller
+/// without one, as zstd then finds runs that are equal; numbers that mostly rise are smallest as
+/// differences.
+const ENCODED: [(&str, &str, Encoding); 6] = [
+    ("samples", "stack_id", Encoding::DELTA_BINARY_PACKED),
+    ("stacks", "stack_id", Encoding::PLAIN),
+    ("stacks", "frames.list.item", Encoding::PLAIN),
+    ("frames", "frame_id", Encoding::PLAIN),
+    ("frames", "file_off", Encoding::DELTA_BINARY_PACKED),
+    ("frames", "function", Encoding::PLAIN),
 ];
 
-/// Maximum size of a page of stacks and frames: the longer, the more of it is compressed together.
+/// Maximum size of a page: the longer, the more of it is compressed together.
 const PAGE_BYTES: usize = 8 << 20;
 
 /// The folder of a date's files, and the name of a file.
@@ -106,15 +111,14 @@ fn put(place: &TableFile, table: &str, batch: RecordBatch) -> io::Result<u64> {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(io::Error::other)?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
+        .set_data_page_size_limit(PAGE_BYTES)
+        .set_data_page_row_count_limit(usize::MAX)
         .set_created_by(concat!("proftop-fleet ", env!("CARGO_PKG_VERSION")).into());
-    if let Some((_, columns)) = PLAIN.iter().find(|it| it.0 == table) {
+    for (_, column, encoding) in ENCODED.iter().filter(|it| it.0 == table) {
+        let column = ColumnPath::new(column.split('.').map(String::from).collect());
         properties = properties
-            .set_data_page_size_limit(PAGE_BYTES)
-            .set_data_page_row_count_limit(usize::MAX);
-        for column in *columns {
-            let parts = column.split('.').map(String::from).collect();
-            properties = properties.set_column_dictionary_enabled(ColumnPath::new(parts), false);
-        }
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, *encoding);
     }
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build()))?;
     writer.write(&batch)?;

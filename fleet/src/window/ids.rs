@@ -3,14 +3,39 @@
 
 use super::{Frame, Kind};
 use sha2::{Digest as _, Sha256};
+use std::iter;
 
-/// Returns the number of a frame: for native code from build-id and position in the file; otherwise
-/// from names. The kernel has other addresses after each boot, so its functions are identified by
-/// name as well.
+/// Number of bits of a number. Sorted numbers take half as many bytes in a file as those of 64 bits,
+/// and of 100 million stacks some 18 pairs have the same number.
+const NUMBER_BITS: u32 = 48;
+
+/// Returns the number of a frame: for native code from its file, by build-id, and its functions with
+/// their source lines; without a name from the position in the file. Otherwise from names. The
+/// kernel has other addresses after each boot, so its functions are identified by name as well.
+///
+/// Without the position, all instructions of a function are one frame. With it, most stacks would
+/// occur only once, as each sample stops at another instruction.
 pub fn frame(frame: &Frame) -> u64 {
     let name = frame.functions.last().map_or("", |it| &*it.name);
     let file = frame.functions.last().map_or("", |it| &*it.file);
     match frame.kind {
+        Kind::Native if !frame.functions.is_empty() => {
+            let of_file = if frame.build_id.is_empty() {
+                frame.module.as_bytes()
+            } else {
+                &frame.build_id
+            };
+            let lines: Vec<[u8; 4]> = frame
+                .functions
+                .iter()
+                .map(|it| it.line.to_le_bytes())
+                .collect();
+            let functions = frame.functions.iter().zip(&lines);
+            let functions =
+                functions.flat_map(|(it, line)| [it.name.as_bytes(), it.file.as_bytes(), line]);
+            let parts: Vec<&[u8]> = iter::once(of_file).chain(functions).collect();
+            hash(b"f", &parts)
+        }
         Kind::Native if !frame.build_id.is_empty() => {
             hash(b"b", &[&frame.build_id, &frame.address.to_le_bytes()])
         }
@@ -80,7 +105,7 @@ fn digest(kind: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 fn first(digest: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&digest[..8]);
-    u64::from_le_bytes(bytes)
+    u64::from_le_bytes(bytes) >> (u64::BITS - NUMBER_BITS)
 }
 
 #[cfg(test)]
@@ -105,15 +130,32 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_has_one_number_however_much_is_known_of_its_name() {
+    fn a_function_is_one_frame_and_without_a_name_each_place_is_one() {
         let named = native(&[1; 20], 16, "memcpy");
-        let unnamed = Frame {
+        assert_eq!(frame(&named), frame(&native(&[1; 20], 17, "memcpy")));
+        assert_ne!(frame(&named), frame(&native(&[2; 20], 16, "memcpy")));
+        assert_ne!(frame(&named), frame(&native(&[1; 20], 16, "memmove")));
+        let mut on_a_line = named.clone();
+        on_a_line.functions[0].line = 7;
+        assert_ne!(frame(&named), frame(&on_a_line));
+        let mut inlined = named.clone();
+        inlined.functions.push(named.functions[0].clone());
+        assert_ne!(frame(&named), frame(&inlined));
+        let unnamed = |address| Frame {
             functions: Vec::new(),
+            address,
             ..named.clone()
         };
-        assert_eq!(frame(&named), frame(&unnamed));
-        assert_ne!(frame(&named), frame(&native(&[2; 20], 16, "memcpy")));
-        assert_ne!(frame(&named), frame(&native(&[1; 20], 17, "memcpy")));
+        assert_eq!(frame(&unnamed(16)), frame(&unnamed(16)));
+        assert_ne!(frame(&unnamed(16)), frame(&unnamed(17)));
+        assert_ne!(frame(&unnamed(16)), frame(&named));
+    }
+
+    #[test]
+    fn numbers_have_no_more_than_their_bits() {
+        let numbers = (0..1000).map(|at| frame(&native(&[1; 20], 16, &format!("f{at}"))));
+        let all = numbers.fold(0, |all, it| all | it);
+        assert_eq!(all, (1 << NUMBER_BITS) - 1);
     }
 
     #[test]

@@ -136,6 +136,8 @@ struct Tables<'a> {
     view: &'a View,
     frames: Vec<Frame>,
     number_of: HashMap<StackFrame, u32>,
+    /// The indices of the frames with an id: several if only their lines differ.
+    frames_of: HashMap<u64, Vec<u32>>,
     stacks: Vec<Stack>,
     stack_of: HashMap<u64, u32>,
 }
@@ -146,6 +148,7 @@ impl<'a> Tables<'a> {
             view,
             frames: Vec::new(),
             number_of: HashMap::new(),
+            frames_of: HashMap::new(),
             stacks: Vec::new(),
             stack_of: HashMap::new(),
         }
@@ -166,14 +169,24 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// Returns the index of a frame. Places with the same id and the same functions are one frame.
     fn frame(&mut self, frame: StackFrame) -> u32 {
         if let Some(number) = self.number_of.get(&frame) {
             return *number;
         }
         let mut described = self.describe(frame);
         described.id = ids::frame(&described);
-        let number = self.frames.len() as u32;
-        self.frames.push(described);
+        let alike = self.frames_of.entry(described.id).or_default();
+        let known = alike
+            .iter()
+            .copied()
+            .find(|it| self.frames[*it as usize].functions == described.functions);
+        let number = known.unwrap_or_else(|| {
+            let number = self.frames.len() as u32;
+            alike.push(number);
+            self.frames.push(described);
+            number
+        });
         self.number_of.insert(frame, number);
         number
     }

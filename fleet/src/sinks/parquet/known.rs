@@ -60,3 +60,37 @@ impl Known {
             .extend(files.into_iter().filter(|it| it.exists()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::{Function, Kind};
+
+    #[test]
+    fn a_frame_with_more_names_than_the_files_have_is_written_again() {
+        let frame = |names: &[&str]| Frame {
+            id: 7,
+            kind: Kind::Kernel,
+            module: "[kernel]".into(),
+            path: String::new(),
+            build_id: Vec::new(),
+            address: 0,
+            functions: names
+                .iter()
+                .map(|name| Function {
+                    name: (*name).into(),
+                    file: String::new(),
+                    line: 0,
+                })
+                .collect(),
+        };
+        let mut known = Known::default();
+        known.add(
+            [].iter(),
+            [frame(&["schedule"])].iter(),
+            [(); 2].map(|()| PathBuf::new()),
+        );
+        assert!(known.has_frame(&frame(&["schedule"])));
+        assert!(!known.has_frame(&frame(&["prepare_to_switch", "schedule"])));
+    }
+}

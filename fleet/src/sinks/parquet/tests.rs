@@ -101,11 +101,11 @@ fn a_day_has_each_stack_and_each_frame_once() {
     assert_eq!(written.rows(day, "1"), [2, 2]);
     written.write(day, "2", window(2, &[2, 3], None)).unwrap();
     assert_eq!(written.rows(day, "2"), [1, 1]);
-    // Names that were not known before are written.
+    // With a name, both places are one frame.
     written
         .write(day, "3", window(3, &[2, 3], Some("main")))
         .unwrap();
-    assert_eq!(written.rows(day, "3"), [2, 0]);
+    assert_eq!(written.rows(day, "3"), [1, 1]);
     written.write(day, "4", window(4, &[2, 3], None)).unwrap();
     assert_eq!(written.rows(day, "4"), [0, 0]);
     assert!(written.path(day, "samples", "4").exists());
