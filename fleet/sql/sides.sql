@@ -1,5 +1,5 @@
 -- The two sides as wholes: hosts, their time in all with its sums of squares and products, the time of
--- windows with samples, and samples that are on both sides.
+-- windows with samples and of those that they stand for, and samples that are on both sides.
 SELECT sum(CASE WHEN windows_a > 0 THEN 1 ELSE 0 END) AS hosts_a,
        sum(CASE WHEN windows_b > 0 THEN 1 ELSE 0 END) AS hosts_b,
        sum(CASE WHEN windows_a > 0 AND windows_b > 0 THEN 1 ELSE 0 END) AS hosts_both,
@@ -14,7 +14,7 @@ FROM (
          sum(1e0 * window_ms * is_a) AS host_ms_a, sum(1e0 * window_ms * is_b) AS host_ms_b,
          sum(window_shared) AS host_shared, max(window_period) AS host_period
   FROM (
-    SELECT host, begin_ms, max(dur_ms) AS window_ms,
+    SELECT host, begin_ms, max(1e0 * dur_ms * weight) AS window_ms,
            sum(CASE WHEN {{side_a}} THEN {{amount}} ELSE 0e0 END) AS window_a,
            sum(CASE WHEN {{side_b}} THEN {{amount}} ELSE 0e0 END) AS window_b,
            sum(CASE WHEN {{side_a}} THEN 1e0 * value ELSE 0e0 END) AS counted_a,

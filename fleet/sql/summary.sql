@@ -2,17 +2,18 @@
 SELECT {{by}}count(*) AS hosts, sum(time_of_host) AS all_time, sum(samples_of_host) AS all_samples,
        sum(known_of_host) AS known_time, sum(nameless_of_host) AS nameless_time,
        sum(cut_of_host) AS cut_time, min(first_ms) AS first_ms, max(last_ms) AS last_ms,
-       max(longest_period) AS longest_period
+       max(longest_period) AS longest_period, max(largest_weight) AS largest_weight
 FROM (
   SELECT {{keys}}, sum(amount) AS time_of_host, sum(counted) AS samples_of_host,
          sum(amount * coalesce(is_known, 0)) AS known_of_host,
          sum(amount * coalesce(is_nameless, 0)) AS nameless_of_host,
          sum(amount * coalesce(is_cut, 0)) AS cut_of_host,
-         min(first_ms) AS first_ms, max(last_ms) AS last_ms, max(longest_period) AS longest_period
+         min(first_ms) AS first_ms, max(last_ms) AS last_ms, max(longest_period) AS longest_period,
+         max(largest_weight) AS largest_weight
   FROM (
     SELECT {{keys}}, stack_id, sum({{amount}}) AS amount, sum(value) AS counted,
            min(begin_ms) AS first_ms, max(begin_ms + dur_ms) AS last_ms,
-           max(period_ns) AS longest_period
+           max(period_ns) AS longest_period, max(1e0 * weight) AS largest_weight
     FROM samples WHERE {{where}}
     GROUP BY {{keys}}, stack_id
   ) s

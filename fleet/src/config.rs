@@ -6,6 +6,7 @@ mod written;
 pub use written::is_this_machine;
 
 use crate::failure::{Failure, shown};
+use crate::schedule::Schedule;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct Config {
     /// The folder in which the shipper stores the position of each sink.
     pub state: PathBuf,
     pub labels: Labels,
+    /// Which windows are sent.
+    pub schedule: Schedule,
     pub sinks: Vec<Sink>,
 }
 

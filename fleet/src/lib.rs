@@ -23,6 +23,7 @@ mod output;
 mod rights;
 /// Rows of an engine's answer.
 mod rows;
+pub mod schedule;
 mod ship;
 pub mod sinks;
 mod spool;

@@ -12,8 +12,11 @@ mod push;
 
 use crate::config::{Config, Labels, Sink};
 use crate::failure::{Failure, shown};
+use crate::schedule::Schedule;
 use crate::sinks::server::Server;
+use crate::spool::Entry;
 use crate::state::SinkState;
+use crate::window::{self, Unreadable, Window};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -26,6 +29,7 @@ pub struct Shipper {
     pub name: String,
     pub spool: PathBuf,
     pub labels: Labels,
+    pub schedule: Schedule,
     pub state: SinkState,
     /// Whether to end when everything was sent, with an error if that was not possible.
     pub is_once: bool,
@@ -48,9 +52,18 @@ impl Shipper {
             name: sink.name.clone(),
             spool: config.spool.clone(),
             labels: config.labels.clone(),
+            schedule: config.schedule,
             state: SinkState::open(&config.state, &sink.name)?,
             is_once,
         })
+    }
+
+    /// Reads a window of the spool, with its weight; `None` if the schedule leaves it out.
+    fn read(&self, entry: &Entry) -> Result<Option<Window>, Unreadable> {
+        let mut window = window::read(entry, &self.labels)?;
+        window.weight = self.schedule.weight();
+        let is_taken = self.schedule.takes(&window.host.name, window.begin_ms);
+        Ok(is_taken.then_some(window))
     }
 
     /// Prints a sentence about this sink.

@@ -49,6 +49,9 @@ pub struct Plan {
     /// Their totals, which are counted when they are written.
     pub windows: u64,
     pub samples: u64,
+    /// Windows up to the last one that a schedule left out.
+    #[serde(default)]
+    pub left_out: u64,
     /// The date of its folder; and below, the hour, and its name without ending.
     pub date: String,
     pub hour: u32,
@@ -64,6 +67,8 @@ pub struct Counts {
     pub requests: u64,
     pub bytes: u64,
     pub samples: u64,
+    /// Windows that the schedule left out.
+    pub left_out: u64,
     /// Windows that were no longer in the spool, or never.
     pub lost: u64,
     /// Windows that were too old for the sink.

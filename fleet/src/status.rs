@@ -42,10 +42,12 @@ pub fn run(config: &Config, as_json: bool) -> Result<(), Failure> {
         });
     }
     if as_json {
-        let document = serde_json::json!({ "version": 1, "sinks": sinks });
+        let mut schedule = serde_json::json!(config.schedule);
+        schedule["weight"] = config.schedule.weight().0.into();
+        let document = serde_json::json!({ "version": 1, "schedule": schedule, "sinks": sinks });
         return print(&format!("{document}\n"));
     }
-    let mut text = String::new();
+    let mut text = format!("{}\n", config.schedule.sentence());
     if let Err(error) = entries {
         text += &format!("the spool cannot be looked into: {error}\n");
     }
@@ -72,7 +74,8 @@ fn words(sink: &SinkStatus) -> String {
         sink.waiting.map_or("?".into(), |it| it.to_string()),
     );
     text += &format!(
-        "  lost {}, expired {}, refused {}, unreadable {}, tried again {}; taken last {}\n",
+        "  left out {}, lost {}, expired {}, refused {}, unreadable {}, tried again {}; taken last {}\n",
+        counts.left_out,
         counts.lost,
         counts.expired,
         counts.refused,

@@ -10,6 +10,8 @@ mod service;
 
 pub use read::{Unreadable, read};
 
+use crate::schedule::Weight;
+
 /// What an agent has recorded in a period of time.
 #[derive(Debug, Default)]
 pub struct Window {
@@ -30,6 +32,8 @@ pub struct Window {
     pub period_ns: u64,
     /// Samples per second of a busy CPU; 0 if unknown.
     pub rate_hz: u32,
+    /// How many samples each sample stands for, as a schedule has left out others.
+    pub weight: Weight,
     pub frames: Vec<Frame>,
     /// The distinct stacks, as indices in `frames`, innermost first.
     pub stacks: Vec<Stack>,

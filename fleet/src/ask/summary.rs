@@ -26,6 +26,8 @@ pub struct Summary {
     pub last_ms: i64,
     /// Maximum time for which one sample stands, in ns: 0 if samples are not times.
     pub period_ns: u64,
+    /// The most samples for which one sample stands: 1 without a schedule.
+    pub weight: f64,
 }
 
 impl Summary {
@@ -40,6 +42,7 @@ impl Summary {
             first_ms: row.number("first_ms") as i64,
             last_ms: row.number("last_ms") as i64,
             period_ns: row.whole("longest_period"),
+            weight: row.number("largest_weight"),
         }
     }
 
@@ -99,6 +102,12 @@ impl Summary {
     pub fn notes(&self) -> Vec<String> {
         let percent = |part: f64| format!("{:.1} %", self.share(part) * 100.0);
         let mut notes = Vec::new();
+        if self.weight > 1.0 {
+            notes.push(format!(
+                "schedules left out hosts or times: a sample counts up to {:.2} times",
+                self.weight
+            ));
+        }
         let unknown = self.time - self.known;
         if self.share(unknown) > 1e-9 {
             notes.push(format!(

@@ -31,6 +31,52 @@ fn a_whole_configuration_is_read() {
 }
 
 #[test]
+fn a_schedule_is_read() {
+    let sink = "[[sink]]\ntype = \"parquet\"\ndir = \"/data\"\n";
+    let read = |text: &str| {
+        let text = format!("{HEAD}{text}\n{sink}");
+        written::check(&text).map(|it| it.schedule)
+    };
+    let cohort = |share, period_ms| Schedule::Cohort { share, period_ms };
+    let duty = |on_ms, period_ms| Schedule::Duty { on_ms, period_ms };
+    for (text, expected) in [
+        ("", Schedule::Always),
+        ("[schedule]\nmode = \"always\"", Schedule::Always),
+        (
+            "[schedule]\nmode = \"cohort\"\nshare = 0.05",
+            cohort(0.05, 3_600_000),
+        ),
+        (
+            "[schedule]\nmode = \"cohort\"\nshare = 1\nperiod = \"30m\"",
+            cohort(1.0, 1_800_000),
+        ),
+        (
+            "[schedule]\nmode = \"duty\"\non = \"60s\"",
+            duty(60_000, 600_000),
+        ),
+    ] {
+        assert_eq!(read(text), Ok(expected), "{text}");
+    }
+    for (text, expected) in [
+        ("mode = \"never\"", "is not one of always, duty, cohort"),
+        ("share = 0.5", "share is of another mode"),
+        ("mode = \"cohort\"", "share is missing"),
+        ("mode = \"cohort\"\nshare = 0", "from 0.000001 to 1"),
+        ("mode = \"cohort\"\nshare = nan", "from 0.000001 to 1"),
+        ("mode = \"duty\"", "on is missing"),
+        (
+            "mode = \"duty\"\non = \"11m\"",
+            "on \"11m\" is no time from 1s to 10m",
+        ),
+        ("mode = \"duty\"\nshare = 0.5", "share is of another mode"),
+    ] {
+        let mistake = read(&format!("[schedule]\n{text}")).unwrap_err();
+        assert!(mistake.contains(expected), "{text}: {mistake}");
+        assert!(!mistake.contains('\n'), "{mistake}");
+    }
+}
+
+#[test]
 fn each_mistake_is_one_sentence() {
     let pyroscope = "[[sink]]\ntype = \"pyroscope\"\n";
     for (rest, expected) in [

@@ -2,6 +2,7 @@
 
 use super::{Config, Kind, Labels, Server, Sink, Version};
 use crate::failure::safe;
+use crate::schedule::Schedule;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,11 @@ const ROLL_DEFAULT: Duration = Duration::from_secs(15 * 60);
 const ROLL_MIN: Duration = Duration::from_secs(10);
 const ROLL_MAX: Duration = Duration::from_secs(3600);
 
+/// Defaults of the schedules, and the longest period: a cohort of a day.
+const COHORT_PERIOD_DEFAULT: Duration = Duration::from_secs(3600);
+const DUTY_PERIOD_DEFAULT: Duration = Duration::from_secs(600);
+const PERIOD_MAX: Duration = Duration::from_secs(24 * 3600);
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -22,6 +28,8 @@ struct Written {
     ship: WrittenShip,
     #[serde(default)]
     labels: WrittenLabels,
+    #[serde(default)]
+    schedule: WrittenSchedule,
     #[serde(default)]
     sink: Vec<WrittenSink>,
 }
@@ -44,6 +52,15 @@ struct WrittenLabels {
     namespace: String,
     cluster: String,
     version: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenSchedule {
+    mode: Option<String>,
+    share: Option<f64>,
+    on: Option<String>,
+    period: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,6 +91,7 @@ pub fn check(text: &str) -> Result<Config, String> {
         }
     })?;
     let labels = labels(written.labels).map_err(|why| format!(": labels: {why}"))?;
+    let schedule = schedule(written.schedule).map_err(|why| format!(": schedule: {why}"))?;
     if written.sink.is_empty() {
         return Err(": there is no [[sink]] to send to".into());
     }
@@ -96,6 +114,7 @@ pub fn check(text: &str) -> Result<Config, String> {
         spool: written.spool.dir,
         state: written.ship.state.unwrap_or(STATE_DEFAULT.into()),
         labels,
+        schedule,
         sinks,
     })
 }
@@ -121,6 +140,58 @@ fn labels(written: WrittenLabels) -> Result<Labels, String> {
             _ => Version::Text(written.version),
         },
     })
+}
+
+fn schedule(written: WrittenSchedule) -> Result<Schedule, String> {
+    let mode = written.mode.as_deref();
+    let keys = [
+        ("share", written.share.is_some(), mode == Some("cohort")),
+        ("on", written.on.is_some(), mode == Some("duty")),
+        (
+            "period",
+            written.period.is_some(),
+            matches!(mode, Some("cohort" | "duty")),
+        ),
+    ];
+    if let Some((key, ..)) = keys.iter().find(|(_, given, fits)| *given && !fits) {
+        return Err(format!(
+            "{key} is of another mode: share is of cohort, on is of duty, period is of both"
+        ));
+    }
+    let period = |default| match &written.period {
+        Some(text) => time("period", text, ROLL_MIN, PERIOD_MAX),
+        None => Ok(default),
+    };
+    let ms = |time: Duration| time.as_millis() as i64;
+    match mode {
+        None | Some("always") => Ok(Schedule::Always),
+        Some("cohort") => {
+            let share = written
+                .share
+                .ok_or("share is missing: the part of the hosts, such as 0.05")?;
+            if !(1e-6..=1.0).contains(&share) {
+                return Err("share is a part of the hosts, from 0.000001 to 1".into());
+            }
+            let period_ms = ms(period(COHORT_PERIOD_DEFAULT)?);
+            Ok(Schedule::Cohort { share, period_ms })
+        }
+        Some("duty") => {
+            let period = period(DUTY_PERIOD_DEFAULT)?;
+            let on = written
+                .on
+                .as_deref()
+                .ok_or("on is missing: the time in each period, such as 60s")?;
+            let on = time("on", on, Duration::from_secs(1), period)?;
+            Ok(Schedule::Duty {
+                on_ms: ms(on),
+                period_ms: ms(period),
+            })
+        }
+        Some(other) => Err(format!(
+            "mode \"{}\" is not one of always, duty, cohort",
+            safe(other)
+        )),
+    }
 }
 
 fn sink(written: WrittenSink, name: String) -> Result<Sink, String> {
@@ -162,18 +233,20 @@ fn parquet(written: WrittenSink) -> Result<Kind, String> {
         .filter(|dir| !dir.as_os_str().is_empty())
         .ok_or("dir is missing: the folder to write to")?;
     let roll = match &written.roll {
-        Some(text) => time(text)?,
+        Some(text) => time("roll", text, ROLL_MIN, ROLL_MAX)?,
         None => ROLL_DEFAULT,
     };
     Ok(Kind::Parquet { dir, roll })
 }
 
-/// Parses a time such as `90s` or `15m`.
-fn time(text: &str) -> Result<Duration, String> {
+/// Parses the time of a key, such as `90s` or `15m`.
+fn time(key: &str, text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
     let mistake = || {
         format!(
-            "roll \"{}\" is no time from 10s to 1h, such as 15m",
-            safe(text)
+            "{key} \"{}\" is no time from {} to {}, such as 5m",
+            safe(text),
+            words(least),
+            words(most)
         )
     };
     let at = text.len().saturating_sub(1);
@@ -186,10 +259,19 @@ fn time(text: &str) -> Result<Duration, String> {
         _ => return Err(mistake()),
     };
     let time = Duration::from_secs(number.saturating_mul(factor));
-    if (ROLL_MIN..=ROLL_MAX).contains(&time) {
+    if (least..=most).contains(&time) {
         Ok(time)
     } else {
         Err(mistake())
+    }
+}
+
+/// Writes a time as it is written in the configuration.
+fn words(time: Duration) -> String {
+    match time.as_secs() {
+        hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
+        minutes if minutes % 60 == 0 => format!("{}m", minutes / 60),
+        seconds => format!("{seconds}s"),
     }
 }
 

@@ -155,10 +155,16 @@ impl<'a> Writer<'a> {
         };
         profile.message(1, &self.value_type(kind, unit));
         for (stack, value) in piece.samples(window) {
+            // Ticks that a schedule has left out are in the period.
+            let value = if is_ticks {
+                *value
+            } else {
+                window.weight.times(*value)
+            };
             let mut sample = Message::default();
             sample
                 .number(1, self.stack(*stack))
-                .numbers(4, &[(*value).min(i64::MAX as u64)]);
+                .numbers(4, &[value.min(i64::MAX as u64)]);
             profile.message(2, &sample);
         }
         let begin_ns = window.begin_ms.max(0) as u64 * 1_000_000;
@@ -168,7 +174,7 @@ impl<'a> Writer<'a> {
         if is_ticks && window.period_ns > 0 {
             profile
                 .message(5, &self.value_type("cpu", "nanoseconds"))
-                .number(6, window.period_ns);
+                .number(6, window.weight.times(window.period_ns));
         }
         profile.bytes(7, &piece.uuid(window));
         profile

@@ -94,7 +94,8 @@ impl<'a> Writer<'a> {
         message
     }
 
-    /// Adds the types of values. Ticks of the clock are counted, and are also given as time.
+    /// Adds the types of values. Ticks of the clock are counted, and are also given as time. A time
+    /// stands also for what a schedule has left out; a count is what was seen.
     fn add_types(&mut self) {
         let window = self.window;
         let is_ticks = window.event == "cpu" && window.unit == "samples";
@@ -123,9 +124,11 @@ impl<'a> Writer<'a> {
         let frames = &window.stacks[stack as usize].frames;
         let locations: Vec<u64> = frames.iter().map(|frame| self.location(*frame)).collect();
         let is_ticks = window.event == "cpu" && window.unit == "samples";
-        let time = value.saturating_mul(window.period_ns).min(i64::MAX as u64);
+        let time = window.weight.times(value.saturating_mul(window.period_ns));
+        let time = time.min(i64::MAX as u64);
         let values = match (is_ticks, window.period_ns) {
-            (true, 0) | (false, _) => vec![value],
+            (true, 0) => vec![value],
+            (false, _) => vec![window.weight.times(value)],
             (true, _) => vec![value, time],
         };
         let mut sample = Message::default();

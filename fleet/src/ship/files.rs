@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::sinks::parquet::{self, Known, TableFile};
 use crate::spool::{self, Entry};
 use crate::state::{Plan, now};
-use crate::window::{self, Unreadable, Window};
+use crate::window::{Unreadable, Window};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +33,10 @@ pub struct Files {
     known: Known,
     /// Windows for the next file, and their entries in the spool.
     open: Vec<(Entry, Window)>,
+    /// The last window after the open ones that the schedule leaves out, and how many it leaves out
+    /// since the first open one.
+    left_out: Option<Entry>,
+    left_out_count: u64,
 }
 
 impl Files {
@@ -47,6 +51,8 @@ impl Files {
             backoff: Backoff::default(),
             known: Known::default(),
             open: Vec::new(),
+            left_out: None,
+            left_out_count: 0,
         };
         files.finish_plan()?;
         Ok(files)
@@ -71,6 +77,7 @@ impl Files {
         });
         if belongs {
             self.open.push(next);
+            self.left_out = None;
             return Ok(Turn::Done);
         }
         // It is read again for the next file.
@@ -104,7 +111,8 @@ impl Files {
                 }
             };
             let mut memory = self.shipper.state.memory.clone();
-            for (entry, _) in &self.open {
+            let open = self.open.iter().map(|it| &it.0);
+            for entry in open.chain(&self.left_out) {
                 queue::advance(&mut memory, entry);
             }
             let Some(next) = queue::next(&entries, &memory) else {
@@ -130,8 +138,28 @@ impl Files {
                 memory.next.insert(next.entry.id.clone(), number);
                 self.shipper.state.write()?;
             }
-            match window::read(&next.entry, &self.shipper.labels) {
-                Ok(window) => return Ok(Some((next.entry, window))),
+            match self.shipper.read(&next.entry) {
+                Ok(Some(window)) => return Ok(Some((next.entry, window))),
+                Ok(None) if self.open.is_empty() => {
+                    let memory = &mut self.shipper.state.memory;
+                    memory.counts.left_out += 1;
+                    queue::advance(memory, &next.entry);
+                    self.shipper.state.write()?;
+                }
+                Ok(None) if self.open[0].0.id == next.entry.id => {
+                    self.left_out = Some(next.entry);
+                    self.left_out_count += 1;
+                }
+                // It is of another spool, whose windows come after the open ones are written.
+                Ok(None) => {
+                    return Ok(Some((
+                        next.entry,
+                        Window {
+                            begin_ms: i64::MIN,
+                            ..Window::default()
+                        },
+                    )));
+                }
                 Err(Unreadable::Gone) => {}
                 Err(Unreadable::Closed(why)) => {
                     let number = next.entry.number;
@@ -171,14 +199,15 @@ impl Files {
         let plan = Plan {
             id: first.id.clone(),
             first: first.number,
-            last: last.number,
+            last: self.left_out.as_ref().unwrap_or(last).number,
             windows: self.open.len() as u64,
+            left_out: std::mem::take(&mut self.left_out_count),
             samples: self.open.iter().map(|it| it.1.total()).sum(),
             date,
             hour,
             name,
         };
-        let last = last.clone();
+        let last = self.left_out.take().unwrap_or_else(|| last.clone());
         let counts = &self.shipper.state.memory.counts;
         let lost = counts.lost;
         self.shipper.state.memory.plan = Some(plan.clone());
@@ -222,6 +251,7 @@ impl Files {
         memory.plan = None;
         memory.counts.windows += plan.windows;
         memory.counts.samples += plan.samples;
+        memory.counts.left_out += plan.left_out;
         memory.counts.requests += 1;
         queue::advance(memory, last);
         self.shipper.state.write()

@@ -9,7 +9,7 @@ use crate::sinks::server::{Server, halves};
 use crate::sinks::{Outcome, pyroscope};
 use crate::spool::Entry;
 use crate::state::now;
-use crate::window::{self, Unreadable, Window};
+use crate::window::{Unreadable, Window};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -120,8 +120,12 @@ impl Push {
                 memory.next.insert(next.entry.id.clone(), number);
                 self.shipper.state.write()?;
             }
-            match window::read(&next.entry, &self.shipper.labels) {
-                Ok(window) => return Ok(Some((next.entry, window))),
+            match self.shipper.read(&next.entry) {
+                Ok(Some(window)) => return Ok(Some((next.entry, window))),
+                Ok(None) => {
+                    self.shipper.state.memory.counts.left_out += 1;
+                    self.over(&next.entry)?;
+                }
                 // The list is read again, and missing windows are counted then.
                 Err(Unreadable::Gone) => {}
                 Err(Unreadable::Closed(why)) => {

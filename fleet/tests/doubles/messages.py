@@ -99,6 +99,10 @@ def strict(cls, data):
     return message
 
 
+# How many samples each stands for, by the schedule of the shipper.
+weight = 1
+
+
 def check_pprof(packed):
     """Checks a pprof. Returns it, and its values by stacks of names, outermost first."""
     raw = gzip.decompress(packed)
@@ -151,7 +155,8 @@ def check_pprof(packed):
         key = ";".join(reversed(names))
         stacks[key] = stacks.get(key, 0) + sample.value[0]
         if types == [("samples", "count"), ("cpu", "nanoseconds")]:
-            need(sample.value[1] == sample.value[0] * profile.period, "times that are not samples times period")
+            time = sample.value[0] * profile.period * weight
+            need(sample.value[1] == time, "times that are not samples times period and weight")
     return profile, stacks
 
 

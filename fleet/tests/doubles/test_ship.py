@@ -165,6 +165,46 @@ class Arrives(Case):
         self.check_arrived(pyroscope)
 
 
+class Schedules(Case):
+    def set_weight(self, weight):
+        messages.weight = weight
+
+    def test_a_part_is_sent_everywhere_the_same_with_its_weight(self):
+        self.addCleanup(self.set_weight, 1)
+        for mode in ['mode = "cohort"\nshare = 0.5\nperiod = "1m"', 'mode = "duty"\non = "1m"\nperiod = "2m"']:
+            with self.subTest(mode=mode):
+                self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+                self.spool, self.data = self.folder / "spool", self.folder / "data"
+                self.set_weight(2)
+                self.fill(1, 40)
+                pyroscope, otlp = self.double(), self.double()
+                sinks = [self.pyroscope(pyroscope), self.otlp(otlp), self.parquet(roll="5m")]
+                self.configure(*sinks, head=f"[schedule]\n{mode}\n")
+                self.ship()
+                status = [self.status(sink) for sink in range(3)]
+                counts = {(it["windows"], it["left_out"], it["samples"], it["lost"], it["waiting"]) for it in status}
+                [(windows, left_out, samples, lost, waiting)] = counts
+                self.assertEqual((windows + left_out, lost, waiting), (40, 0, 0))
+                # 20 of 40 in the mean; beyond these it is one of a million.
+                self.assertTrue(5 <= windows <= 35, windows)
+                # What is sent is whole windows: Pyroscope has the time of each.
+                begins = {profile.time_nanos for _, profile, _ in pyroscope.taken.values()}
+                self.assertEqual(len(begins), windows)
+                self.assertEqual((pyroscope.total(), otlp.total()), (samples, samples))
+                self.assertEqual({it.period for _, it, _ in otlp.taken.values()}, {10**9 // 19 * 2})
+                out = subprocess.run(self.words("status"), check=True, capture_output=True, text=True).stdout
+                self.assertIn("each sample counts 2.00 times", out)
+                self.assertEqual(out.count(f"left out {left_out}"), 3, out)
+                asked = [FLEET, "top", str(self.data), "--format", "json"]
+                answer = json.loads(subprocess.run(asked, check=True, capture_output=True).stdout)
+                self.assertAlmostEqual(answer["total"], samples * (10**9 // 19) * 2 / 1e9, places=3)
+                self.assertEqual(answer["samples"], samples)
+                self.assertTrue(any("counts up to 2.00 times" in note for note in answer["notes"]), answer["notes"])
+                # Nothing is left that a second run would send or leave out.
+                self.ship()
+                self.assertEqual([self.status(sink) for sink in range(3)], status)
+
+
 class Faults(Case):
     def both(self):
         doubles = [self.double(), self.double()]

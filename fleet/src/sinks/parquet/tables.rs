@@ -13,10 +13,6 @@ use std::io;
 use std::iter::once;
 use std::sync::Arc;
 
-/// The weight of each sample: all have the same probability, as there are no schedules yet that
-/// sample some hosts only.
-const WEIGHT: f32 = 1.0;
-
 /// The time zone of a table's times.
 const UTC: &str = "UTC";
 
@@ -101,7 +97,9 @@ pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
         ("period_ns", Arc::new(of_window(|it| it.period_ns))),
         (
             "weight",
-            Arc::new(Float32Array::from_iter_values(rows.iter().map(|_| WEIGHT))),
+            Arc::new(Float32Array::from_iter_values(
+                rows.iter().map(|it| it.window.weight.0),
+            )),
         ),
     ])
 }
