@@ -18,6 +18,8 @@ mod failure;
 pub mod generate;
 /// Handles signals.
 mod interrupt;
+/// Opens in proftop what a server keeps.
+mod open;
 mod output;
 /// Drops rights before anything is sent.
 mod rights;
@@ -69,6 +71,8 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
+    /// Open in proftop a profile of what a server keeps: Pyroscope
+    Open(open::Open),
     #[command(flatten)]
     Ask(Box<ask::Question>),
 }
@@ -96,6 +100,7 @@ fn run(task: Task) -> Result<(), Failure> {
             rights::give_up(as_root)?;
             ship::run(&config, once)
         }
+        Task::Open(open) => open::run(&open),
         Task::Ask(question) => ask::run(&question),
         Task::Status { config, json } => status::run(&config::read(&config)?, json),
     }

@@ -102,8 +102,13 @@ impl Engine for ClickHouse {
         let answer = self
             .client
             .borrow_mut()
-            .fetch(body.as_bytes(), ANSWER_BYTES_MAX as u64, PATIENCE)
-            .map_err(|why| failed(&why))?;
+            .fetch(
+                &[("Content-Type", "text/plain")],
+                body.as_bytes(),
+                ANSWER_BYTES_MAX as u64,
+                PATIENCE,
+            )
+            .map_err(|it| failed(&it.why))?;
         read(&answer).map_err(|why| failed(&format!("it answers something else than rows: {why}")))
     }
 }

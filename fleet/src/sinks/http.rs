@@ -44,6 +44,16 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
+/// Why there is no whole answer of a server.
+pub struct NoAnswer {
+    /// The status, if it is the reason.
+    pub status: Option<u16>,
+    /// Whether the answer is longer than the limit.
+    pub is_too_large: bool,
+    /// The reason, in a sentence.
+    pub why: String,
+}
+
 impl Client {
     /// Reads certificates and the token. `path` is appended to the server's URL.
     pub fn new(server: &Server, path: &str) -> Result<Self, Failure> {
@@ -108,28 +118,37 @@ impl Client {
         }
     }
 
-    /// Sends a query, and reads the whole answer; the error is a sentence if there is none, or if
-    /// it is longer than the limit.
+    /// Sends a query, and reads the whole answer. Returns an error if there is none, or if it is
+    /// longer than the limit.
     pub fn fetch(
         &mut self,
+        headers: &[(&str, &str)],
         body: &[u8],
         bytes_max: u64,
         patience: Duration,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<Vec<u8>, NoAnswer> {
         if let Some(token) = &mut self.token {
             token.refresh();
         }
-        let mut request = self
-            .agent
-            .post(&self.url)
-            .header("Content-Type", "text/plain");
+        let mut request = self.agent.post(&self.url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if !self.tenant.is_empty() {
+            request = request.header("X-Scope-OrgID", &self.tenant);
+        }
         if let Some(token) = &self.token {
             request = request.header("Authorization", token.header());
         }
         let request = request.config().timeout_global(Some(patience)).build();
+        let no_answer = |why: String| NoAnswer {
+            status: None,
+            is_too_large: false,
+            why,
+        };
         let response = request
             .send(body)
-            .map_err(|error| self.told(&error.to_string()))?;
+            .map_err(|error| no_answer(self.told(&error.to_string())))?;
         let (head, mut body) = response.into_parts();
         let limit = if head.status.is_success() {
             bytes_max
@@ -140,10 +159,19 @@ impl Client {
         match (head.status.is_success(), read) {
             (true, Ok(body)) => Ok(body),
             (true, Err(ureq::Error::BodyExceedsLimit(_))) => {
-                Err(format!("the answer has more than {} MB", bytes_max >> 20))
+                let why = format!("the answer has more than {} MB", bytes_max >> 20);
+                Err(NoAnswer {
+                    is_too_large: true,
+                    ..no_answer(why)
+                })
             }
-            (true, Err(error)) => Err(self.told(&format!("the answer is cut off: {error}"))),
-            (false, body) => Err(self.why(head.status, &body.unwrap_or_default())),
+            (true, Err(error)) => Err(no_answer(
+                self.told(&format!("the answer is cut off: {error}")),
+            )),
+            (false, body) => Err(NoAnswer {
+                status: Some(head.status.as_u16()),
+                ..no_answer(self.why(head.status, &body.unwrap_or_default()))
+            }),
         }
     }
 

@@ -1,0 +1,185 @@
+//! Parses `pyroscope+https://HOST[:PORT][/PATH]?q=SELECTOR&type=TYPE&from=TIME&until=TIME`. Users write
+//! selectors as they are, with `{`, `"` and `}`, which no URL has: so it is not parsed as one.
+
+use crate::config::is_this_machine;
+use crate::dates;
+
+/// The profile type that is asked for if none is given: CPU time.
+const TYPE_DEFAULT: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
+
+/// The time if none is given.
+const FROM_DEFAULT: &str = "now-1h";
+const UNTIL_DEFAULT: &str = "now";
+
+/// Maximum length of the whole.
+const BYTES_MAX: usize = 8192;
+
+/// What is asked of which server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The URL of the server, without a slash at its end.
+    pub url: String,
+    /// The selector of labels, for example `{service_name="api"}`.
+    pub selector: String,
+    pub profile_type: String,
+    /// The time, in ms since 1970.
+    pub from_ms: i64,
+    pub until_ms: i64,
+}
+
+impl Address {
+    /// Parses the text. The error is a sentence without the text.
+    pub fn read(text: &str, now_ms: i64) -> Result<Self, String> {
+        if text.len() > BYTES_MAX || text.chars().any(char::is_control) {
+            return Err(format!("it is one line of {BYTES_MAX} bytes at most"));
+        }
+        let url = text.strip_prefix("pyroscope+").ok_or(
+            "write pyroscope+https://HOST/?q={service_name=\"x\"}&from=now-1h, as no other server is \
+             known",
+        )?;
+        let (url, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut address = Self {
+            url: server(url)?,
+            selector: "{}".into(),
+            profile_type: TYPE_DEFAULT.into(),
+            from_ms: 0,
+            until_ms: 0,
+        };
+        let (mut from, mut until) = (FROM_DEFAULT.to_string(), UNTIL_DEFAULT.to_string());
+        for part in query.split('&').filter(|it| !it.is_empty()) {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("{part:?} is no KEY=VALUE (an & in a value is %26)"))?;
+            let value = decode(value)?;
+            match key {
+                "q" => address.selector = value,
+                "type" => address.profile_type = value,
+                "from" => from = value,
+                "until" => until = value,
+                other => {
+                    return Err(format!(
+                        "{other:?} is not one of q, type, from, until (an & in a value is %26)"
+                    ));
+                }
+            }
+        }
+        if !(address.selector.starts_with('{') && address.selector.ends_with('}')) {
+            return Err("q is a selector of labels in braces, such as {service_name=\"x\"}".into());
+        }
+        if address.profile_type.split(':').count() != 5 {
+            return Err(format!(
+                "type has five parts with colons, such as {TYPE_DEFAULT}"
+            ));
+        }
+        address.from_ms = time(&from, now_ms)?;
+        address.until_ms = time(&until, now_ms)?;
+        if address.from_ms >= address.until_ms {
+            return Err("it ends before it begins".into());
+        }
+        Ok(address)
+    }
+}
+
+/// Checks the address of the server.
+fn server(url: &str) -> Result<String, String> {
+    let uri: ureq::http::Uri = url.parse().map_err(|_| "it is no URL".to_string())?;
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return Err("write pyroscope+https://HOST".into());
+    };
+    if authority.as_str().contains('@') {
+        return Err("it has a password in it: use --token-file".into());
+    }
+    match scheme {
+        "https" => {}
+        "http" if is_this_machine(authority.host()) => {}
+        "http" => {
+            return Err(
+                "http:// is what everybody on the way can read and change: use https://, or a tunnel \
+                 to this machine"
+                    .into(),
+            );
+        }
+        _ => return Err("write pyroscope+https:// or pyroscope+http://".into()),
+    }
+    Ok(url.trim_end_matches('/').into())
+}
+
+/// Parses a time as Grafana writes it, `now-1h`, or as all commands here take it.
+fn time(text: &str, now_ms: i64) -> Result<i64, String> {
+    dates::read(text.strip_prefix("now-").unwrap_or(text), now_ms)
+}
+
+/// Replaces `%26` and the like.
+fn decode(text: &str) -> Result<String, String> {
+    let mistake = || format!("{text:?} has a % without two digits of UTF-8 behind it");
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2).ok_or_else(mistake)?;
+        if !digits.bytes().all(|it| it.is_ascii_hexdigit()) {
+            return Err(mistake());
+        }
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| mistake())?);
+        bytes.extend(rest.as_bytes());
+    }
+    let decoded = String::from_utf8(bytes).map_err(|_| mistake())?;
+    if decoded.chars().any(char::is_control) {
+        return Err(mistake());
+    }
+    Ok(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_795_269_600_000;
+
+    #[test]
+    fn an_address_is_read_as_users_write_it() {
+        let read = |text: &str| Address::read(text, NOW).unwrap();
+        let address = read(
+            "pyroscope+https://p.example:4040/base/?q={service_name=\"a b\", x=~\"1|2%26\"}&from=now-2h&until=1h",
+        );
+        assert_eq!(address.url, "https://p.example:4040/base");
+        assert_eq!(address.selector, "{service_name=\"a b\", x=~\"1|2&\"}");
+        assert_eq!(address.profile_type, TYPE_DEFAULT);
+        let hour = 3_600_000;
+        assert_eq!(
+            (address.from_ms, address.until_ms),
+            (NOW - 2 * hour, NOW - hour)
+        );
+        let address = read("pyroscope+http://127.0.0.1:1?type=a:b:c:d:e");
+        assert_eq!(
+            (&*address.selector, &*address.profile_type),
+            ("{}", "a:b:c:d:e")
+        );
+        assert_eq!((address.from_ms, address.until_ms), (NOW - hour, NOW));
+    }
+
+    #[test]
+    fn each_mistake_is_one_sentence() {
+        for (text, expected) in [
+            ("https://p.example/", "write pyroscope+https://HOST"),
+            ("pyroscope+ftp://p.example/", "write pyroscope+https://"),
+            ("pyroscope+http://p.example/", "use https://"),
+            ("pyroscope+https://u:p@p.example/", "--token-file"),
+            ("pyroscope+https://", "no URL"),
+            ("pyroscope+https://p/?q", "no KEY=VALUE"),
+            ("pyroscope+https://p/?q=x", "in braces"),
+            ("pyroscope+https://p/?q={a=\"1&2\"}", "%26"),
+            ("pyroscope+https://p/?q={%2}", "two digits"),
+            ("pyroscope+https://p/?q={%ff}", "two digits"),
+            ("pyroscope+https://p/?q={%+1}", "two digits"),
+            ("pyroscope+https://p/?type=cpu", "five parts"),
+            ("pyroscope+https://p/?from=soon", "is no time"),
+            (
+                "pyroscope+https://p/?from=1h&until=2h",
+                "ends before it begins",
+            ),
+        ] {
+            let mistake = Address::read(text, NOW).unwrap_err();
+            assert!(mistake.contains(expected), "{text}: {mistake}");
+        }
+    }
+}
