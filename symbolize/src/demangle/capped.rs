@@ -15,6 +15,7 @@ pub struct Capped {
 }
 
 impl Capped {
+    /// Returns what was written, cut before the first piece that did not fit.
     pub fn into_string(self) -> String {
         self.text
     }

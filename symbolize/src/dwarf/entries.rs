@@ -16,12 +16,17 @@ use plan::{Field, Kind, Plan, Plans, Step};
 pub enum Value {
     /// A length, an offset, a line, a file.
     Number(u64),
+    /// A link address.
     Address(u64),
+    /// An index into the unit's list of addresses in `.debug_addr`.
     AddressIndex(u64),
+    /// An index into the unit's table of range lists in `.debug_rnglists`.
     RangesIndex(u64),
-    /// A reference to an entry of the same unit, of the section, or of the supplementary file.
+    /// A reference to an entry of the same unit, as the offset from the unit's start.
     InUnit(u64),
+    /// A reference to an entry of any unit, as the offset in `.debug_info`.
     InSection(u64),
+    /// A reference to an entry of the supplementary file, as the offset in its `.debug_info`.
     InSupplementary(u64),
     /// A value that no attribute of a function should have.
     Other,
@@ -53,12 +58,16 @@ pub struct Function {
     pub ranges: Option<Value>,
     /// `DW_AT_abstract_origin`.
     pub origin: Option<Value>,
+    /// `DW_AT_call_file`: the number of the source file that contains the inlined call.
     pub call_file: Option<Value>,
+    /// `DW_AT_call_line`.
     pub call_line: Option<Value>,
+    /// `DW_AT_call_column`.
     pub call_column: Option<Value>,
 }
 
 impl Function {
+    /// Whether entries below this one follow it, up to an [`Event::Closed`].
     pub fn has_children(&self) -> bool {
         self.has_children
     }

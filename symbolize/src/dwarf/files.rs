@@ -25,6 +25,7 @@ pub struct Files<'f, 'w, 'd> {
 }
 
 impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
+    /// Prepares for the files of one unit. `strings` says where its texts are.
     pub fn new(
         dwarf: &'f Dwarf<Slice<'d>>,
         unit: &'f Unit<Slice<'w>>,

@@ -23,9 +23,13 @@ const NONE: u32 = u32::MAX;
 /// costs as much as reading the unit.
 #[derive(Debug, Default)]
 pub struct Scratch {
+    /// Rows of the unit's line number program.
     pub rows: Vec<Row>,
+    /// Functions and inlined functions of the unit.
     pub scopes: Scopes,
+    /// Bytes of the unit that is read.
     pub window: Window,
+    /// The part of the section with range lists that is in memory.
     pub ranges: Stretch,
     names: HashMap<EntryPlace, u32, FastState>,
     painted: Vec<Painted>,
@@ -37,6 +41,7 @@ pub struct Scratch {
 /// A unit that was read, except for names that are in other units.
 #[derive(Debug)]
 pub struct ReadUnit {
+    /// Functions and source lines of the unit, by address.
     pub ranges: UnitRanges,
     /// Index of the text that is to be replaced by the name at each of these entries.
     pub elsewhere: Vec<(u32, EntryPlace)>,

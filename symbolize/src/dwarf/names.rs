@@ -43,6 +43,8 @@ pub struct Names<'n, 'w, 'd> {
 }
 
 impl<'n, 'w, 'd> Names<'n, 'w, 'd> {
+    /// Prepares for the names of one unit. `is_supplementary` says whether the unit is in the
+    /// supplementary file.
     pub fn new(
         dwarf: &'n Dwarf<Slice<'d>>,
         unit: &'n Unit<Slice<'w>>,

@@ -2,7 +2,8 @@
 
 use std::collections::BinaryHeap;
 
-/// `start..end` belongs to `owner`, except where an interval of a higher owner overlaps it.
+/// `start..end` belongs to `owner`, except where an interval of a higher owner overlaps it. Both
+/// are link addresses; `end` is the first one after the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     pub start: u64,
@@ -10,7 +11,7 @@ pub struct Interval {
     pub owner: u32,
 }
 
-/// From `start` up to the next element, addresses belong to `owner`; to no one if that is `None`.
+/// From `start` up to the next element, addresses belong to `owner`; to none if that is None.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Painted {
     pub start: u64,

@@ -101,9 +101,13 @@ impl<'d> Units<'d> {
 
 /// An open unit, with what belongs to its file.
 pub struct Opened<'r, 'w, 'd> {
+    /// The sections of the unit's file.
     pub dwarf: &'r Dwarf<Slice<'d>>,
+    /// The open unit.
     pub unit: Unit<Slice<'w>>,
+    /// Where the unit's strings are.
     pub strings: Strings<'d>,
+    /// Whether the unit is in the supplementary file.
     pub is_supplementary: bool,
 }
 
@@ -114,6 +118,8 @@ pub struct Reader<'d> {
 }
 
 impl<'d> Reader<'d> {
+    /// Creates a reader for the units that start at the offsets `units` in `.debug_info`
+    /// ([`unit_offsets`]), and for those of the supplementary file, if there is one.
     pub fn new(
         sections: &'d Sections,
         supplementary: Option<&'d Sections>,
@@ -155,10 +161,12 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// The sections of the main file that are in memory.
     pub fn dwarf(&self) -> &Dwarf<Slice<'d>> {
         &self.main.dwarf
     }
 
+    /// Number of units in the main file; those of the supplementary file are not counted.
     pub fn units(&self) -> usize {
         self.main.offsets.len()
     }

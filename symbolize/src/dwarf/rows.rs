@@ -11,13 +11,15 @@ const ROWS_MAX: usize = 64 << 20;
 /// The file number where no row applies.
 pub const NO_FILE: u32 = u32::MAX;
 
-/// Addresses from `start` up to the next row belong to this line, or to none.
+/// Link addresses from `start` up to the next row belong to this line, or to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub start: u64,
     /// Number of the file in the program's own list, or [`NO_FILE`].
     pub file: u32,
+    /// Line in the file, from 1 on; 0 if the code belongs to no line.
     pub line: u32,
+    /// Column, from 1 on; 0 if it is unknown or was not requested.
     pub column: u32,
 }
 

@@ -20,11 +20,12 @@ pub struct Scope {
     pub call: Option<Call>,
 }
 
-/// Where a function was inlined.
+/// The source location of a call that was inlined. Line and column are 0 if they are unknown.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     /// Index of the caller in `Scopes::scopes`; `None` if the call is not in any function.
     pub caller: Option<u32>,
+    /// Number of the file in the list of the unit's line number program.
     pub file: u64,
     pub line: u32,
     pub column: u32,

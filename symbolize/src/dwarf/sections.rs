@@ -8,6 +8,7 @@ use gimli::{Dwarf, DwarfPackageSections, DwarfSections, EndianSlice, LittleEndia
 use crate::OpenError;
 use crate::object::{Object, SectionBytes};
 
+/// Bytes of a section of a little-endian file, as gimli reads them.
 pub type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
 /// The sections that lines and functions refer to.
@@ -73,7 +74,9 @@ pub struct UnitBytes {
     /// Whether code may be Thumb. Assemblers set the lowest bit of its addresses, which is not part
     /// of the address.
     pub may_be_thumb: bool,
+    /// `.debug_info`.
     pub info: SectionBytes,
+    /// `.debug_line`.
     pub line: SectionBytes,
     /// `.debug_ranges`.
     pub ranges: SectionBytes,
@@ -257,6 +260,7 @@ impl Sections {
     }
 }
 
+/// Wraps bytes so that gimli reads them as little-endian.
 pub fn slice(bytes: &[u8]) -> Slice<'_> {
     EndianSlice::new(bytes, LittleEndian)
 }

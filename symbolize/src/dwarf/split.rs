@@ -26,6 +26,8 @@ pub struct Split {
 }
 
 impl Split {
+    /// Prepares to search near `files`, which belong to the program. Opens nothing yet. `bytes_max`
+    /// is the maximum size in memory of the sections of each file.
     pub fn new(files: DebugFiles, bytes_max: u64) -> Split {
         Split {
             files,
@@ -80,7 +82,9 @@ impl Split {
 
 /// Where the entries of a split unit were found.
 pub enum Found<'s> {
+    /// In the `.dwp` file beside the program, which has the entries of many units.
     Packaged(&'s Sections, DwoId),
+    /// In a `.dwo` file, which has the entries of this unit only.
     Alone(Box<Sections>, DwoId),
 }
 
@@ -104,7 +108,9 @@ impl Found<'_> {
 
 /// A split unit that was found in its file.
 pub struct SplitUnit<'e> {
+    /// Reads the entries of the file.
     pub reader: Reader<'e>,
+    /// The open unit.
     pub unit: Unit<Slice<'e>>,
 }
 

@@ -30,6 +30,7 @@ const SHARED_MAX: usize = 4;
 pub enum Strings<'d> {
     /// In sections that are in memory.
     Held,
+    /// In `.debug_str`, which is read from the file when texts are needed.
     InFile(&'d SectionBytes),
 }
 

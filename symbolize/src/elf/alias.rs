@@ -21,19 +21,21 @@ const COMPARED_MAX: usize = 4096;
 /// MiB; a hostile one could make us compare long names for hours.
 const COMPARED_BYTES_MAX: usize = 1 << 30;
 
-/// A function with its final extent.
+/// A function with its final extent. `start` is a link address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
     pub start: u64,
     /// Size in bytes; 0 if only `start` itself is known to belong to it.
     pub size: u64,
     pub label: Label,
+    /// Whether the symbol table gives no size, so that the end is a guess.
     pub inexact: bool,
 }
 
 /// The name of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label {
+    /// The function's only name.
     Only(Name),
     /// One of several names: index into [`Aliases`].
     Several(u32),
@@ -102,6 +104,7 @@ impl Aliases {
         }))
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.groups.capacity() * size_of::<Group>() + self.members.capacity() * size_of::<Member>()
     }

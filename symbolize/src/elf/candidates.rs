@@ -19,7 +19,8 @@ const CANDIDATES_MAX: usize = 4 << 20;
 /// Flag in `.gnu.version`: a version that new programs do not link to.
 const VERSION_HIDDEN: u16 = 0x8000;
 
-/// A symbol that is a function.
+/// A symbol that is a function, with its link address and its size in bytes. The size is 0 if
+/// the symbol table gives none.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate {
     pub start: u64,
@@ -44,18 +45,24 @@ impl Candidate {
 pub enum Binding {
     /// Not in the file: a name that we made for a stub.
     Stub,
+    /// `STB_LOCAL`: visible in its own object file only.
     Local,
+    /// `STB_WEAK`: visible everywhere, and replaced by a global symbol of the same name.
     Weak,
+    /// `STB_GLOBAL`: visible everywhere.
     Global,
 }
 
 /// The symbols of one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Symbols<'a> {
+    /// The file.
     pub object: &'a Object,
     /// Place of `.symtab`, if there is one.
     pub full: Option<TablePlace>,
+    /// Symbols of `.dynsym`, which are read already.
     pub loaded: &'a Loaded,
+    /// Names of the symbols.
     pub names: &'a Names,
 }
 

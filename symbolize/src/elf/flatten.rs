@@ -10,6 +10,7 @@ use std::ops;
 /// It ends where the function ends or where the next range starts, so its end is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
+    /// Link address of the range's first byte.
     pub start: u64,
     /// `start` minus the function's start: not 0 for the part after a nested function.
     within: u32,
@@ -41,6 +42,7 @@ impl Range {
         }
     }
 
+    /// Returns the name of the function, or where its names are.
     pub fn label(&self) -> Label {
         let table = match self.flags & 3 {
             0 => Table::Full,
@@ -69,6 +71,7 @@ impl Range {
         self.function_start().saturating_add(self.size().max(1))
     }
 
+    /// Whether the size of the function is a guess; see [`Function::inexact`].
     pub fn inexact(&self) -> bool {
         self.flags & INEXACT != 0
     }
@@ -99,12 +102,14 @@ pub struct Flattening {
 }
 
 impl Flattening {
+    /// Adds the next function in the order of starts.
     pub fn add(&mut self, function: Function) {
         self.close(function.start);
         self.open.push(function);
         push(&mut self.ranges, Range::new(&function, function.start));
     }
 
+    /// Ends all functions that are open, and returns the ranges in ascending order.
     pub fn finish(mut self) -> Vec<Range> {
         self.close(u64::MAX);
         self.ranges.shrink_to_fit();

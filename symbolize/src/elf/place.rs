@@ -9,7 +9,7 @@ pub const SYMBOL_BYTES: usize = SYMBOL.wide;
 /// Maximum number of symbols, which take 256 MiB. The largest browsers have 2 million.
 pub const SYMBOLS_MAX: u64 = (256 << 20) / SYMBOL_BYTES as u64;
 
-/// A range of bytes in the file.
+/// A range of bytes in the file: its offset from the start of the file, and its size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileRange {
     pub offset: u64,

@@ -88,10 +88,13 @@ impl Stubs {
         Ok(())
     }
 
+    /// Takes the names of all stubs, each ended by a NUL. The [`Name`]s of stubs are offsets into
+    /// them.
     pub fn take_names(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.names)
     }
 
+    /// Returns the stubs as functions, in the order in which they were added.
     pub fn into_candidates(self) -> Vec<Candidate> {
         self.candidates
     }

@@ -25,6 +25,7 @@ const NAME_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     pub table: Table,
+    /// Offset of its first byte in the table.
     pub offset: u32,
 }
 
@@ -49,6 +50,7 @@ pub struct Names {
 }
 
 impl Names {
+    /// Prepares for reading the string tables of `.symtab` and `.dynsym`. Reads nothing yet.
     pub fn new(object: &Arc<Object>, tables: &Tables) -> Names {
         let strings =
             |place: Option<FileRange>| StringTable::new(object, place.unwrap_or_default());
@@ -94,6 +96,7 @@ impl Names {
             + self.dynamic.read_bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of heap in use, including those of the file if it is in memory.
     pub fn heap_bytes(&self) -> usize {
         let source = self.full.object.source().heap_bytes();
         source + self.stubs.len() + self.full.heap_bytes() + self.dynamic.heap_bytes()

@@ -16,6 +16,8 @@ pub struct Tables {
     pub dynamic: Option<TablePlace>,
 }
 
+/// Finds the symbol tables by their section headers, and `.dynsym` by the dynamic section if no
+/// section header is for it.
 pub fn find(object: &Object) -> Tables {
     let by_section = |kind| {
         let section = object.sections().iter().find(|s| s.is_kind(kind))?;
@@ -78,11 +80,14 @@ pub fn read_pieces(
 /// The symbols that are read more than once, widened.
 #[derive(Debug, Default)]
 pub struct Loaded {
+    /// Symbols of `.dynsym` in the 64-bit layout, `SYMBOL_BYTES` each.
     pub dynamic: Vec<u8>,
     /// `.gnu.version`: either one entry for each symbol of `dynamic`, or empty.
     pub versions: Vec<u8>,
 }
 
+/// Reads `.dynsym` and its versions. `.symtab` is not among them, because it is read only once, by
+/// [`read_pieces`]. Versions that cannot be read are left out.
 pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
     let read = |place: Option<FileRange>, what| match place {
         Some(place) if place.size > symbols_bytes_max(object) => Err(OpenError::Refused(what)),

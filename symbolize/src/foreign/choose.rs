@@ -26,6 +26,8 @@ pub enum Machine {
     Aarch64,
 }
 
+/// A function: its link addresses from `start` up to `end`, and where its name is in a list of
+/// names.
 #[derive(Debug, Clone, Copy)]
 pub struct Function {
     pub start: u64,
@@ -35,6 +37,7 @@ pub struct Function {
 }
 
 impl Function {
+    /// Returns the name of the function. `names` is the list to which it was added.
     pub fn name<'n>(&self, names: &'n [u8]) -> &'n [u8] {
         let start = self.name as usize;
         &names[start..start + self.name_len as usize]

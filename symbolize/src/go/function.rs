@@ -14,6 +14,7 @@ const INLINE_TREE: u32 = 3;
 /// The record of one function; see the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Function {
+    /// Link address of the function's first byte.
     pub start: u64,
     end: u64,
     /// Offset of the name in the table of names.

@@ -15,13 +15,18 @@ pub const HEADER_BYTES: usize = 8 + 8 * 8;
 /// The four layouts of the table; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layout {
+    /// Go 1.2 to 1.15.
     Go1_2,
+    /// Go 1.16 and 1.17.
     Go1_16,
+    /// Go 1.18 and 1.19.
     Go1_18,
+    /// Go 1.20 and later.
     Go1_20,
 }
 
-/// The head. All offsets are relative to the start of the table.
+/// The head. All offsets are relative to the start of the table; those of parts that the layout
+/// does not have are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub layout: Layout,
@@ -31,9 +36,13 @@ pub struct Header {
     pub functions: u64,
     /// Start of the text; 0 from Go 1.26 on, and in layouts with absolute addresses.
     pub text_start: u64,
+    /// Offset of the names of functions.
     pub names: u64,
+    /// Offset of the lists of files of each unit.
     pub units: u64,
+    /// Offset of the names of files.
     pub files: u64,
+    /// Offset of the pc-value tables.
     pub pc_values: u64,
     /// Offset of the list of functions, to which their record offsets are relative, too.
     pub list: u64,

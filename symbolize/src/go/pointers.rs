@@ -25,12 +25,15 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Maximum number of bytes that are searched for a pointer.
 const SCAN_BYTES_MAX: u64 = 1 << 30;
 
+/// The pointers of one file.
 pub struct Pointers<'o> {
     object: &'o Object,
     relocations: Vec<u8>,
 }
 
 impl<'o> Pointers<'o> {
+    /// Reads the relocations of a file. Without any, or if they cannot be read, pointers are as
+    /// they are in the file.
     pub fn new(object: &'o Object) -> Pointers<'o> {
         Pointers {
             object,

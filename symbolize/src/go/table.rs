@@ -19,7 +19,9 @@ const TRIED: u64 = 64;
 /// A part of the file, and its address in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedPart {
+    /// Offset in the file.
     pub offset: u64,
+    /// Link address.
     pub addr: u64,
     /// Up to where the table can reach.
     pub len: u64,
@@ -104,6 +106,7 @@ impl Table {
         }
     }
 
+    /// Reads a number of 4 bytes at an offset of the table; None if it ends before.
     pub fn u32(&self, offset: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         let have = self.read(offset, &mut bytes);
@@ -120,10 +123,12 @@ impl Table {
         self.object.source().read_some(offset, &mut buffer[..want])
     }
 
+    /// The file that the table is in.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
+    /// Bytes of heap in use, for the list of functions; the file is not counted.
     pub fn heap_bytes(&self) -> usize {
         self.list.capacity() * size_of::<(u32, u32)>()
     }

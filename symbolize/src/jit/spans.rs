@@ -8,7 +8,7 @@
 
 use std::collections::BinaryHeap;
 
-/// A range of code and the entry that names it.
+/// A range of code, of `len` bytes at address `start` of the process, and the entry that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub start: u64,
@@ -20,6 +20,7 @@ pub struct Span {
 const _: () = assert!(size_of::<Span>() == 16);
 
 impl Span {
+    /// The first address after the code.
     pub fn end(&self) -> u64 {
         self.start.saturating_add(u64::from(self.len))
     }
@@ -62,10 +63,12 @@ impl Spans {
         self.layers.iter().rev().find_map(in_layer)
     }
 
+    /// Number of ranges; entries without overlaps have one each.
     pub fn len(&self) -> usize {
         self.layers.iter().map(Vec::len).sum()
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         let spans: usize = self.layers.iter().map(Vec::capacity).sum();
         spans * size_of::<Span>()

@@ -23,7 +23,9 @@ pub struct Tail {
 /// How the file has changed since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
+    /// Nothing was appended.
     Same,
+    /// There is more to read.
     Grown,
     /// The file is shorter, or the text before our position has changed: everything that was read
     /// is void.
@@ -31,6 +33,7 @@ pub enum Change {
 }
 
 impl Tail {
+    /// Reads the file from its start.
     pub fn new(file: File) -> Tail {
         Tail {
             file,
@@ -72,6 +75,7 @@ impl Tail {
         self.read_at(buffer, self.done)
     }
 
+    /// Reads into `buffer` from an offset, as far as the file goes; returns the number of bytes.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut have = 0;
         while have < buffer.len() {
@@ -100,10 +104,12 @@ impl Tail {
         self.mark.clear();
     }
 
+    /// Offset up to which the file was read.
     pub fn position(&self) -> u64 {
         self.done
     }
 
+    /// Returns the current length of the file in bytes.
     pub fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }

@@ -21,6 +21,7 @@ const SECTIONS_MAX: u64 = 1 << 16;
 /// The needed fields of the file header.
 #[derive(Debug)]
 pub struct FileHeader {
+    /// Whether its fields have 32 or 64 bits.
     pub class: Class,
     /// `e_machine`.
     pub machine: u16,
@@ -66,6 +67,7 @@ impl FileHeader {
         Ok(header)
     }
 
+    /// Reads the program headers.
     pub fn program_headers(&self, source: &Source) -> Result<Vec<ProgramHeader>, OpenError> {
         let count = u64::from(self.phnum);
         let bytes = self.read_records(
@@ -79,6 +81,7 @@ impl FileHeader {
         Ok(headers.iter().map(ProgramHeader::decode).collect())
     }
 
+    /// Reads the section headers; empty if the file has none. Fails if there are more than 65,536.
     pub fn sections(&self, source: &Source) -> Result<Vec<Section>, OpenError> {
         if self.shoff == 0 {
             return Ok(Vec::new());

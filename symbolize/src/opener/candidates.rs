@@ -89,6 +89,7 @@ pub fn open_link(path: &str, opening: &mut Opening<'_>) -> Result<File, Reason> 
 }
 
 impl Candidate {
+    /// Opens the file at this place, if the rules of `opening` permit it.
     pub fn open(self, source: &FileSource<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
         match self {
             Candidate::Given => {

@@ -41,9 +41,11 @@ const BYTES_MAX: u64 = 16 << 20;
 /// How a file system can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// Not served by another process or machine, so reading it cannot block for ever.
     Local,
     /// /proc: served by the kernel itself, and its links lead anywhere.
     Proc,
+    /// Served by another process or machine, which may never answer.
     Remote,
 }
 

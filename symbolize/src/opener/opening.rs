@@ -46,6 +46,7 @@ pub struct Opening<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub kind: FileType,
+    /// Size in bytes.
     pub len: u64,
     /// Number of the mount that it is on.
     pub mount: u64,

@@ -19,13 +19,16 @@ pub struct Database<'a> {
 /// A value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'r> {
+    /// SQL's NULL.
     Null,
+    /// A signed number of up to 64 bits.
     Integer(i64),
     /// Text or any bytes.
     Bytes(&'r [u8]),
 }
 
 impl Value<'_> {
+    /// Returns the number; None if the value is of another kind.
     pub fn integer(self) -> Option<i64> {
         match self {
             Value::Integer(number) => Some(number),
@@ -40,6 +43,7 @@ pub struct Row {
 }
 
 impl<'a> Database<'a> {
+    /// Reads the file header; None if it is not the start of a valid SQLite 3 database.
     pub fn new(bytes: &'a [u8]) -> Option<Database<'a>> {
         if !bytes.starts_with(b"SQLite format 3\0") {
             return None;

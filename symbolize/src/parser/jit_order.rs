@@ -38,9 +38,13 @@ pub struct How {
 /// A question that was received.
 #[derive(Debug)]
 pub struct JitQuestion {
+    /// Options of the question.
     pub how: How,
+    /// The code map (`perf-PID.map`), if there is one.
     pub map: Option<File>,
+    /// The dump (`jit-PID.dump`), if there is one.
     pub dump: Option<File>,
+    /// Addresses of the process whose names are requested.
     pub addresses: Vec<u64>,
 }
 

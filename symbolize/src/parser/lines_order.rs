@@ -52,20 +52,24 @@ impl Wanted {
 /// A question that was received.
 #[derive(Debug)]
 pub struct LinesQuestion {
+    /// What is requested.
     pub wanted: Wanted,
     /// Maximum memory of debug information.
     pub bytes_max: u64,
     /// Key under which the whole table is stored.
     pub key: Vec<u8>,
+    /// The file itself.
     pub file: File,
     /// The file with the debug information, if it is another file and was found.
     pub separate: Option<File>,
     /// Where debug files may be.
     pub places: DebugFiles,
+    /// Offsets in the file of the code whose lines are requested.
     pub offsets: Vec<FileOffset>,
 }
 
-/// The subject of a question, in addition to the places in the file.
+/// The subject of a question, in addition to the places in the file. Its fields mean the same as
+/// those of [`LinesQuestion`].
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     pub file: &'a File,

@@ -28,6 +28,7 @@ pub struct OpenedFile {
 }
 
 impl OpenedFile {
+    /// Gives a file the next number. Nothing is known about it yet.
     pub fn new(file: File) -> OpenedFile {
         OpenedFile {
             number: next_number(),

@@ -29,6 +29,7 @@ pub struct NewNames {
 }
 
 impl OpenedJit {
+    /// Gives the maps of a process the next number. Reads nothing yet.
     pub fn new(written: Written) -> OpenedJit {
         OpenedJit {
             written,

@@ -35,8 +35,11 @@ pub enum Beside<F = File, D = DebugFiles> {
 /// A question that was received.
 #[derive(Debug)]
 pub struct Question {
+    /// The file itself.
     pub file: File,
+    /// Its debug file, if that was already searched.
     pub beside: Beside,
+    /// Offsets in the file of the code whose names are requested.
     pub offsets: Vec<FileOffset>,
 }
 

@@ -16,6 +16,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// The instructions of one function.
 pub struct Code {
+    /// All instructions in the order of their addresses, up to the first invalid one.
     pub instructions: Vec<Instruction>,
     /// Targets of its own direct branches.
     targets: BTreeSet<u64>,

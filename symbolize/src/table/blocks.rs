@@ -21,7 +21,9 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 /// The bytes of a table.
 #[derive(Debug)]
 pub enum Blocks {
+    /// All bytes in memory.
     Memory(Vec<u8>),
+    /// A cache file.
     File {
         file: File,
         /// Number of all bytes at first; after [`Blocks::set_sums`] of those that are in blocks.
@@ -35,6 +37,8 @@ pub enum Blocks {
 }
 
 impl Blocks {
+    /// Prepares a cache file, of which nothing is read yet. Fails if it is not a regular file, or
+    /// larger than 4 GiB.
     pub fn file(file: File) -> Result<Blocks, OpenError> {
         let what = "symbol table of the cache";
         let metadata = file
@@ -59,6 +63,8 @@ impl Blocks {
         })
     }
 
+    /// Number of all bytes at first; for a cache file, after [`Blocks::set_sums`], of those in
+    /// blocks.
     pub fn len(&self) -> u64 {
         match self {
             Blocks::Memory(bytes) => bytes.len() as u64,
@@ -162,6 +168,7 @@ impl Blocks {
         block
     }
 
+    /// Whether a block with a wrong checksum was found. Bytes in memory are not checked.
     pub fn is_damaged(&self) -> bool {
         match self {
             Blocks::Memory(_) => false,
@@ -169,6 +176,7 @@ impl Blocks {
         }
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Blocks::Memory(bytes) => bytes.capacity(),

@@ -37,13 +37,20 @@ const OTHER_VERSION: &str = "a table that another version of proftop made, build
 /// Trailer: base; parts: offset, length; number of ranges; length of the index; blocks, segments,
 /// length of key and source; checksum, version, reserved, magic.
 pub const TRAILER_BYTES: usize = 128;
-/// Offset of the parts in the trailer; the offsets of other fields follow.
+/// Offset of the parts in the trailer: for each, its offset and its length, 8 bytes each.
 pub const PARTS_AT: usize = 8;
+/// Offset of the number of ranges, 8 bytes.
 pub const RANGES_AT: usize = 72;
+/// Offset of the length of the index, 4 bytes.
 pub const INDEX_BYTES_AT: usize = 80;
+/// Offset of the numbers of blocks and segments, and of the lengths of key and source, 4 bytes
+/// each.
 pub const COUNTS_AT: usize = 84;
+/// Offset of the checksum, 4 bytes: that of index and trailer with 0 in its place.
 pub const SUM_AT: usize = 100;
+/// Offset of the version, 4 bytes.
 pub const VERSION_AT: usize = 104;
+/// Offset of the magic, 8 bytes.
 pub const MAGIC_AT: usize = 120;
 
 /// Number of body bytes for each byte of the index: at most two words of the index per block, and
@@ -75,9 +82,13 @@ pub fn cut(text: &[u8]) -> &[u8] {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum TablePart {
+    /// Address ranges and their places, in leaves.
     Leaves,
+    /// The file's own symbol table, if the table was written with it.
     Symbols,
+    /// Source files.
     Files,
+    /// Names of functions, files and directories.
     Text,
 }
 
@@ -248,14 +259,17 @@ impl Directory {
         self.index[self.symbol_starts.clone()].as_chunks().0
     }
 
+    /// The identity of the file that the table describes.
     pub fn key(&self) -> &[u8] {
         &self.index[self.key.clone()]
     }
 
+    /// The identity of the debug file that the table was made of, or of the file itself.
     pub fn source(&self) -> &[u8] {
         &self.index[self.source.clone()]
     }
 
+    /// Returns the loaded segments of the file that the table describes, at most 256.
     pub fn segments(&self) -> Vec<Segment> {
         let (records, _) = self.index[self.segments.clone()].as_chunks::<SEGMENT_BYTES>();
         let segment = |record: &[u8; SEGMENT_BYTES]| Segment {
@@ -267,6 +281,7 @@ impl Directory {
         records.iter().take(SEGMENTS_MAX).map(segment).collect()
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         let pages = self.pages.get().map_or(0, |pages| pages.firsts.len() * 4);
         self.index.capacity() + pages

@@ -11,6 +11,7 @@ use crate::hash::FastState;
 #[derive(Debug)]
 pub struct Texts<'t> {
     ids: HashMap<&'t [u8], u32, FastState>,
+    /// The part as it is written to the table.
     pub bytes: Vec<u8>,
     /// Whether the table stays in memory, where texts may cross blocks.
     in_memory: bool,

@@ -59,6 +59,7 @@ impl<'t> Leaf<'t> {
         Some(u16::from_le_bytes(*self.numbers.get(range)?))
     }
 
+    /// All places of the leaf, encoded; [`place()`] decodes one.
     pub fn places(&self) -> &'t [PlaceBytes] {
         self.places
     }
@@ -143,10 +144,12 @@ impl Filling {
         self.starts.first().copied()
     }
 
+    /// Number of ranges.
     pub fn ranges(&self) -> usize {
         self.starts.len()
     }
 
+    /// Size of the leaf in bytes, if it were finished now.
     pub fn bytes(&self) -> usize {
         bytes(self.starts.len(), self.places.len())
     }
@@ -186,12 +189,15 @@ impl Numbers {
         self.0.resize(count, (u32::MAX, NO_PLACE));
     }
 
+    /// Returns the index in the leaf of a place that [`Numbers::set`] noted; None if the leaf does
+    /// not have it, or another leaf has been begun since.
     #[inline]
     pub fn get(&self, filling: &Filling, place: usize) -> Option<u16> {
         let known = self.0.get(place).filter(|known| known.0 == filling.filled);
         known.map(|known| known.1)
     }
 
+    /// Notes that the leaf has the place with the number `place` elsewhere, at index `number`.
     pub fn set(&mut self, filling: &Filling, place: usize, number: u16) {
         self.0[place] = (filling.filled, number);
     }

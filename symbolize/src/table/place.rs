@@ -7,6 +7,8 @@ pub struct FunctionPlace {
     pub function: u32,
     /// Number of a file, or `NONE`.
     pub file: u32,
+    /// Line in the file; 0 if unknown.
     pub line: u32,
+    /// Column; 0 if unknown.
     pub column: u32,
 }

@@ -5,7 +5,8 @@ use super::format::{SYMBOL_BYTES, TablePart, last_at_or_before};
 use crate::LinkAddr;
 use crate::bytes::u32_at;
 
-/// A function of the symbol table.
+/// A function of the symbol table. `size` is in bytes; 0 if only the start is known to belong to
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedRange<'t> {
     pub name: &'t [u8],

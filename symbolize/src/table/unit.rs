@@ -36,6 +36,7 @@ impl UnitLeaves {
         &self.bytes[from as usize..self.ends[index] as usize]
     }
 
+    /// Returns the leaf with this index, which must exist.
     pub fn leaf(&self, index: usize) -> Leaf<'_> {
         Leaf::new(self.bytes(index)).expect("we filled it")
     }

@@ -38,15 +38,20 @@ pub struct Span {
 /// The rows of one kind of section.
 #[derive(Debug, Default)]
 pub struct Collection {
+    /// Rows of all functions, one after the other.
     pub rows: Vec<Row>,
+    /// Which rows each function has, in the order in which functions were found.
     pub spans: Vec<Span>,
 }
 
 /// Collects functions one after the other.
 #[derive(Debug, Default)]
 pub struct Collector {
+    /// The functions and rows since the last [`Collector::take`].
     pub collection: Collection,
+    /// The rules that rows refer to, for the whole file.
     pub rules: Rules,
+    /// Counts of the whole file.
     pub statistics: Statistics,
     /// Machine of the code.
     pub machine: Machine,

@@ -18,7 +18,9 @@ const NAMES: [&[u8]; 2] = [b".eh_frame", b".bolt.org.eh_frame"];
 
 /// A section with unwind information, in memory.
 pub struct Found<'d> {
+    /// The section as gimli parses it.
     pub eh_frame: EhFrame<Bytes<'d>>,
+    /// All bytes of the section.
     pub data: &'d [u8],
     /// What addresses in it may be relative to.
     pub bases: BaseAddresses,

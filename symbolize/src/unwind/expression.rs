@@ -18,9 +18,11 @@ const ENCODING: Encoding = Encoding {
 pub struct Address {
     /// DWARF number of the register.
     pub register: u16,
+    /// Distance from the register in bytes.
     pub offset: i64,
     /// Whether the address is read from memory at `register + offset`.
     pub deref: bool,
+    /// Distance of the result, in bytes, from the address that was read from memory.
     pub addend: i64,
 }
 

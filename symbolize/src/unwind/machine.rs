@@ -14,8 +14,10 @@ use crate::object::Object;
 /// A machine whose unwind information is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Machine {
+    /// 64-bit x86.
     #[default]
     X86_64,
+    /// 64-bit Arm.
     Aarch64,
 }
 

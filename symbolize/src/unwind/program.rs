@@ -15,14 +15,16 @@ const REMEMBERED_MAX: usize = 64;
 /// The registers that rules are kept for.
 #[derive(Debug, Clone, Copy)]
 pub struct Tracked {
+    /// `rbp` or `x29`.
     pub frame_pointer: gimli::Register,
     /// A register that some code uses as base of the CFA.
     pub other_base: gimli::Register,
+    /// The column of the return address: a number of its own on x86-64, that of `x30` on AArch64.
     pub return_address: gimli::Register,
 }
 
-/// A row without its address. A rule that is `None` was never given: its meaning depends on the
-/// architecture.
+/// A row without its address: how to compute the CFA, and where the caller's value of each tracked
+/// register is. A rule that is None was never given: its meaning depends on the architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowRules {
     cfa_register: gimli::Register,
@@ -64,7 +66,9 @@ impl Default for RowRules {
 #[derive(Debug, Clone)]
 pub struct Common {
     pub tracked: Tracked,
+    /// Factor of the distances between addresses in instructions.
     pub code_alignment: u64,
+    /// Factor of the offsets from the CFA in instructions.
     pub data_alignment: i64,
     /// The state that FDEs start from and `DW_CFA_restore` goes back to. `None` while the CIE's own
     /// instructions are run.
@@ -84,6 +88,7 @@ pub struct Runner<'c> {
 }
 
 impl<'c> Runner<'c> {
+    /// Starts at `address`, where the first row begins, with the rules that the CIE gives.
     pub fn new(common: &'c Common, address: u64) -> Runner<'c> {
         Runner {
             common,

@@ -30,6 +30,7 @@ impl Rules {
         id
     }
 
+    /// Returns all rules, each at the index that is its number.
     pub fn into_list(self) -> Vec<UnwindRule> {
         self.list
     }

@@ -72,8 +72,11 @@ where
 /// What is at a place of the section, according to its length.
 #[derive(Debug)]
 pub enum Extent {
+    /// A length of 0, which ends the section or is padding.
     Zero,
+    /// An entry; the next one is at `behind`.
     Entry { behind: usize },
+    /// A length that goes beyond the end of the section.
     Damaged,
 }
 

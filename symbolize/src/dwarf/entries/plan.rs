@@ -12,26 +12,37 @@ const CODES_MAX: usize = 1 << 16;
 /// The kind of an entry, as far as code is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// `DW_TAG_subprogram`: a function, or its declaration.
     Function,
+    /// `DW_TAG_inlined_subroutine`: a call that was inlined.
     Inlined,
+    /// Anything else, of which no attribute is read.
     Other,
 }
 
 /// An attribute that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
+    /// `DW_AT_low_pc`.
     Low,
+    /// `DW_AT_high_pc`.
     High,
+    /// `DW_AT_ranges`.
     Ranges,
+    /// `DW_AT_abstract_origin`.
     Origin,
+    /// `DW_AT_call_file`.
     CallFile,
+    /// `DW_AT_call_line`.
     CallLine,
+    /// `DW_AT_call_column`.
     CallColumn,
 }
 
 /// How to skip or read one or several attributes.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
+    /// Skips this many bytes.
     Bytes(u32),
     /// Skips a number of variable length.
     Leb,
@@ -49,6 +60,7 @@ pub enum Step {
 /// How to read the entries of one abbreviation.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
+    /// Whether the entry is a function.
     pub kind: Kind,
     pub has_children: bool,
     /// Number of bytes to skip before the steps.
@@ -58,6 +70,7 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns the numbers of the steps, which [`Plans::step`] takes.
     pub fn steps(self) -> std::ops::Range<u32> {
         self.first..self.behind
     }
@@ -75,6 +88,8 @@ pub struct Plans {
 }
 
 impl Plans {
+    /// Returns the plan for an abbreviation code, which is made at the first call. Returns None if
+    /// the unit has no such abbreviation, or one of its forms is unknown.
     #[inline]
     pub fn of(
         &mut self,
@@ -89,6 +104,7 @@ impl Plans {
         }
     }
 
+    /// Returns a step by its number in [`Plan::steps`].
     #[inline]
     pub fn step(&self, index: u32) -> Option<Step> {
         self.steps.get(index as usize).copied()

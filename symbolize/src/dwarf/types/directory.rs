@@ -46,8 +46,11 @@ enum Of {
 /// The result of looking up a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
+    /// No function has the name.
     Nothing,
+    /// The entry of the only function with the name, or of one of several that are the same.
     One(EntryPlace),
+    /// Several functions have the name, so that it does not identify any.
     Several,
 }
 

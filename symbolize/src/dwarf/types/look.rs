@@ -17,6 +17,7 @@ pub type Entry<'w> = DebuggingInformationEntry<Slice<'w>>;
 /// The target of a reference attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
+    /// The entry at this place.
     Place(EntryPlace),
     /// A type in a unit of its own, by its signature.
     Signature(u64),
@@ -57,6 +58,7 @@ impl Reference {
 /// A unit and its position.
 pub struct Look<'l, 'w, 'd> {
     dwarf: &'l Dwarf<Slice<'d>>,
+    /// The open unit.
     pub unit: &'l Unit<Slice<'w>>,
     strings: Strings<'l>,
     is_supplementary: bool,
@@ -65,6 +67,7 @@ pub struct Look<'l, 'w, 'd> {
 }
 
 impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
+    /// Looks into a unit that was opened.
     pub fn new(opened: &'l Opened<'l, 'w, 'd>) -> Look<'l, 'w, 'd> {
         let header = &opened.unit.header;
         let start = header.debug_info_offset().map_or(0, |start| start.0);
@@ -92,6 +95,7 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         is_here.then(|| UnitOffset(place.offset - self.place.start))
     }
 
+    /// Returns the entry at an offset of this unit; None if there is no valid one.
     pub fn entry(&self, offset: UnitOffset) -> Option<Entry<'w>> {
         self.unit.entry(offset).ok()
     }
@@ -135,6 +139,8 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         self.reference(entry, gimli::DW_AT_type).map(Reference::id)
     }
 
+    /// Returns the text of an attribute, cut to `TEXT_BYTES_MAX`; None if the entry has no such
+    /// attribute.
     pub fn text(&self, entry: &Entry<'_>, name: gimli::DwAt) -> Option<String> {
         let value = entry.attr_value(name)?;
         let bytes = self.strings.bytes(self.dwarf, self.unit, value)?;
@@ -142,6 +148,7 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
+    /// Returns the name of an entry (`DW_AT_name`); None if it has none, or an empty one.
     pub fn name(&self, entry: &Entry<'_>) -> Option<String> {
         let name = self.text(entry, gimli::DW_AT_name)?;
         (!name.is_empty()).then_some(name)

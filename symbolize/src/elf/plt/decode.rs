@@ -28,6 +28,7 @@ pub enum Linkage {
 pub struct Decoded {
     /// Offset in the section.
     pub within: u64,
+    /// Length in bytes.
     pub size: u64,
     /// Where the stub gets its jump target from.
     pub target: Target,
@@ -81,6 +82,7 @@ impl Linkage {
         })
     }
 
+    /// Returns the relocation types that the loader processes for slots of the GOT.
     pub fn relocation_kinds(self) -> Kinds {
         match self {
             Linkage::X86_64 => Kinds {

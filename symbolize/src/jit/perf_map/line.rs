@@ -6,7 +6,8 @@ pub const NAME_BYTES_MAX: usize = 4 << 10;
 /// Longest line that is read when a name is read again.
 pub const LINE_BYTES_MAX: usize = NAME_BYTES_MAX + 64;
 
-/// A parsed line; the name is not safe to display.
+/// A parsed line: the code of `size` bytes at address `start` of the process. The name is not safe
+/// to display.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'t> {
     pub start: u64,

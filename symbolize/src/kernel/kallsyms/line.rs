@@ -6,9 +6,11 @@ const NAME_BYTES_MAX: usize = 512;
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'t> {
+    /// Address in the running kernel; 0 for readers without the right to see it.
     pub addr: u64,
     /// The letter that nm(1) prints for the kind of symbol, such as `t`.
     pub kind: u8,
+    /// Name of the symbol; for a BPF program that has a name, that alone.
     pub name: &'t str,
     /// Name of the module; `None` for the kernel itself.
     pub module: Option<&'t str>,

@@ -25,8 +25,11 @@ const IMPLAUSIBLE: Lack = Lack::Implausible("the offsets of its version");
 /// Positions of offsets in `_Py_DebugOffsets`.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
+    /// `runtime_state.interpreters_head`.
     pub runtime_interpreters: u32,
+    /// `interpreter_state.next`.
     pub interpreter_next: u32,
+    /// `interpreter_state.threads_head`.
     pub interpreter_threads: u32,
     /// `interpreter_state.imports_modules`.
     pub interpreter_modules: u32,

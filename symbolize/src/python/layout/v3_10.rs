@@ -3,6 +3,7 @@
 
 use super::{CodeLayout, FrameLayout, Layout, LineTable, v3_9};
 
+/// Offsets and sizes in CPython 3.10.
 pub const LAYOUT: Layout = Layout {
     frame: FrameLayout {
         instruction: 96,

@@ -4,6 +4,7 @@ use super::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 
+/// Offsets and sizes in CPython 3.11.
 pub const LAYOUT: Layout = Layout {
     runtime_interpreters: 40,
     interpreter_next: 0,

@@ -5,6 +5,7 @@ use super::{
     TaskLinks, ThreadLayout,
 };
 
+/// Offsets and sizes in CPython 3.12.
 pub const LAYOUT: Layout = Layout {
     runtime_interpreters: 40,
     interpreter_next: 0,

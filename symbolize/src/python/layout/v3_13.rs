@@ -3,6 +3,7 @@
 use super::offsets::Told;
 use super::{TaskLayout, TaskLinks};
 
+/// Positions in `_Py_DebugOffsets` of CPython 3.13, and what that structure does not contain.
 pub const TOLD: Told = Told {
     runtime_interpreters: 40,
     interpreter_next: 64,

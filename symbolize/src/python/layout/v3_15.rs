@@ -2,6 +2,7 @@
 
 use super::offsets::Told;
 
+/// Positions in `_Py_DebugOffsets` of CPython 3.15, and what that structure does not contain.
 pub const TOLD: Told = Told {
     runtime_interpreters: 40,
     interpreter_next: 64,

@@ -4,6 +4,7 @@ use super::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 
+/// Offsets and sizes in CPython 3.8.
 pub const LAYOUT: Layout = Layout {
     runtime_interpreters: 32,
     interpreter_next: 0,

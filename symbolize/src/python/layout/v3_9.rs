@@ -2,6 +2,7 @@
 
 use super::{Gil, Layout, v3_8};
 
+/// Offsets and sizes in CPython 3.9.
 pub const LAYOUT: Layout = Layout {
     interpreter_modules: 856,
     gil: Gil::Runtime(352),

@@ -20,6 +20,7 @@ pub struct AllTexts<'p, 'u> {
 }
 
 impl<'p, 'u> AllTexts<'p, 'u> {
+    /// Prepares for all texts and files of `known`, none of which has a number in the table yet.
     pub fn new(known: &'u KnownTexts, files: &'p mut Files, texts: &'p mut Texts<'u>) -> Self {
         AllTexts {
             known,
@@ -80,6 +81,7 @@ impl<'p, 'u> AllTexts<'p, 'u> {
 /// Files, as the texts of their directory and name.
 #[derive(Default)]
 pub struct Files {
+    /// Numbers of the texts of directory and name, by the number of the file.
     pub pairs: Vec<(u32, u32)>,
     ids: HashMap<(u32, u32), u32, FastState>,
 }

@@ -16,6 +16,7 @@ pub struct Code<'o> {
 }
 
 impl<'o> Code<'o> {
+    /// Prepares to read the code of a file. Reads nothing yet.
     pub fn new(object: &'o Object) -> Self {
         Self {
             object,
@@ -36,7 +37,7 @@ impl<'o> Code<'o> {
         }
     }
 
-    /// Returns one byte before `at`, and the bytes from there up to the function's end.
+    /// Returns one byte before `at`, and the bytes from there up to the function's end, 24 at most.
     pub fn around(&mut self, at: u64, end: u64) -> &[u8] {
         self.of(at.saturating_sub(1), end.min(at + NEAR_BYTES))
     }

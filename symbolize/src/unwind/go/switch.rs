@@ -15,7 +15,8 @@ pub struct Layout {
     pub(super) rbp: Option<i32>,
 }
 
-/// A part of a function, from `start` up to `end`, in which `rule` is valid.
+/// A part of a function, from `start` up to `end`, in which `rule` is valid. Both are distances
+/// from the start of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleSpan {
     pub start: u64,

@@ -11,6 +11,7 @@ use crate::unwind::expression;
 use crate::unwind::program::{RowRules, Tracked};
 use crate::unwind::rule::{Linked, Saved, Unsupported, UnwindRule};
 
+/// The registers that rules are kept for.
 pub const TRACKED: Tracked = Tracked {
     frame_pointer: AArch64::X29,
     // Its rule is never used.

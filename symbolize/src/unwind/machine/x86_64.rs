@@ -7,6 +7,7 @@ use crate::unwind::expression;
 use crate::unwind::program::{RowRules, Tracked};
 use crate::unwind::rule::{Cfa, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
 
+/// The registers that rules are kept for.
 pub const TRACKED: Tracked = Tracked {
     frame_pointer: X86_64::RBP,
     other_base: X86_64::RBX,
