@@ -12,6 +12,7 @@ const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 pub struct KernelTypes(Vec<u8>);
 
 impl KernelTypes {
+    /// Reads the types. Fails if the kernel was built without them (`CONFIG_DEBUG_INFO_BTF`).
     pub fn read() -> io::Result<Self> {
         Ok(Self(fs::read(VMLINUX)?))
     }

@@ -22,17 +22,24 @@ pub struct RawSample {
     pub event: Event,
     /// Number of events, or amount of time, that the sample stands for.
     pub weight: u64,
+    /// When it happened, in nanoseconds on `CLOCK_MONOTONIC`.
     pub time_ns: u64,
+    /// Id of the thread's control group (version 2); 0 if unknown.
     pub cgroup_id: u64,
     /// Address at which the walk stopped.
     pub stopped_at: u64,
+    /// The process, as user space numbers it.
     pub tgid: u32,
+    /// The thread.
     pub tid: u32,
     pub cpu: u32,
+    /// Why the walk of the user stack ended.
     pub ending: Ending,
+    /// The thread's name, padded with zeros.
     pub comm: [u8; COMM_LEN],
     /// Kernel frames, innermost first.
     pub kernel: Vec<u64>,
+    /// User frames, innermost first.
     pub user: Vec<UserFrame>,
     /// Whether the frames were found by frame pointers alone, and the stack follows as the next
     /// record of this CPU.
@@ -75,8 +82,11 @@ pub struct Later {
 /// One record of the ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
+    /// A sample.
     Sample(RawSample),
+    /// A copy of a thread's stack, for the sample before it.
     Stack(StackCopy),
+    /// The sums of a thread that has ended.
     ThreadEnd(EndedThread),
 }
 
@@ -84,18 +94,25 @@ pub enum Record {
 /// counted all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
+    /// The record, of this many bytes, is shorter than a header, or than its header says.
     #[error("a record of {0} bytes is shorter than it says")]
     Short(usize),
+    /// The record is of an unknown [`record_kind`].
     #[error("a record is of kind {0}")]
     Kind(u8),
+    /// The record is of an unknown [`event`].
     #[error("a record is of event {0}")]
     Event(u8),
+    /// The record has more frames than the kernel side can write.
     #[error("a record says it has {kernel} kernel and {user} user frames")]
     Frames { kernel: u16, user: u16 },
+    /// The words about a wait, or about a thread that has ended, are missing or impossible.
     #[error("a record of a wait or of a thread's end says nothing of it")]
     Wait,
+    /// The number of occurrences that the sample stands for is missing.
     #[error("a record does not say how often something happened")]
     Happening,
+    /// The record has more Python frames than the kernel side can write.
     #[error("a record says it has {0} Python frames")]
     Python(usize),
 }

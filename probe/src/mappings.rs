@@ -3,7 +3,8 @@
 use crate::ids::ModuleId;
 use probe_ebpf::table::PROCESS_MAPPINGS_MAX;
 
-/// What a mapping is backed by.
+/// What a mapping is backed by: a module is a file, or code that the kernel provides, such as the
+/// vDSO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
     Module(ModuleId),

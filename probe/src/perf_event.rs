@@ -16,7 +16,8 @@ pub struct Attributes {
     pub size: u32,
     /// What to count, one of [`kind`] or the number of a tracepoint.
     pub config: u64,
-    /// Nanoseconds between two ticks of a clock, or for other events their number.
+    /// Nanoseconds between two samples of a clock, or for other events their number. With
+    /// [`flags::FREQUENCY`] the number of samples per second.
     pub period: u64,
     /// The fields of samples: bits of [`sample_type`].
     pub sample_type: u64,
@@ -27,9 +28,13 @@ pub struct Attributes {
     /// When readers are woken: a number of bytes with the flag [`flags::WATERMARK`], else of
     /// events.
     pub wakeup: u32,
+    /// Not used (`bp_type`).
     pub breakpoint_kind: u32,
+    /// For a breakpoint in a program: the address of its path in this process, ended by a NUL.
     pub config1: u64,
+    /// For a breakpoint in a program: its offset in the file.
     pub config2: u64,
+    /// Not used.
     pub branch_sample_type: u64,
     /// The user registers in samples, a bit for each.
     pub user_registers: u64,
@@ -37,10 +42,13 @@ pub struct Attributes {
     pub user_stack: u32,
     /// The clock of all times, with the flag [`flags::USE_CLOCK`].
     pub clock: i32,
+    /// Not used.
     pub interrupt_registers: u64,
+    /// Not used.
     pub aux_watermark: u32,
     /// Maximum number of frames in call chains.
     pub stack_max: u16,
+    /// Not used, and 0.
     pub reserved: u16,
 }
 
@@ -149,7 +157,9 @@ struct LinkCreate {
 /// The tasks that an event is for.
 #[derive(Debug, Clone, Copy)]
 pub enum Tasks<'a> {
+    /// All tasks.
     All,
+    /// One thread, by its number.
     One(u32),
     /// The tasks of a control group, by its open directory.
     Of(BorrowedFd<'a>),

@@ -26,10 +26,15 @@ type Set = BpfHashMap<MapData, u32, u8>;
 /// The maps that the filter in BPF uses.
 #[derive(Debug)]
 pub struct FilterMaps {
+    /// Processes to sample.
     pub pids: Set,
+    /// Threads to sample.
     pub tids: Set,
+    /// Users whose processes to sample.
     pub uids: Set,
+    /// Processes whose own name fits `--comm`, whatever their threads are called.
     pub comm_pids: Set,
+    /// Names that were compared with `--comm`, each with a [`verdict`].
     pub comm_verdicts: BpfHashMap<MapData, [u8; COMM_LEN], u8>,
 }
 

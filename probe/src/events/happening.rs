@@ -187,14 +187,19 @@ pub struct Happened {
 /// The counts of the program, summed over all CPUs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Told {
+    /// Number of occurrences that the program has seen.
     pub happened: u64,
+    /// Number of written samples.
     pub samples: u64,
+    /// Number of occurrences for which samples stand that were not written for lack of room.
     pub unseen: u64,
 }
 
 /// The source of the samples.
 pub enum Happenings {
+    /// Counters of the kernel or the CPU.
     Counters(Counters),
+    /// A tracepoint.
     Point(Point),
 }
 

@@ -31,6 +31,7 @@ pub enum Word {
     Asking(Vec<u8>, Vec<OwnedFd>),
     /// A parser detected a fault of its own code while doing one of the [`WORKS`].
     Mistaken(Fault),
+    /// The request has ended, with this result.
     Done(Result<Reply, Reason>),
 }
 

@@ -23,6 +23,7 @@ static WITHOUT_LOOP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/without_l
 
 /// A BPF object.
 pub struct BpfObject {
+    /// The ELF file.
     pub bytes: Vec<u8>,
     /// Whether it is the object for kernels without `bpf_loop`, whose only event is the clock.
     pub is_without_loop: bool,

@@ -58,6 +58,7 @@ struct Build {
 }
 
 impl InodeKey {
+    /// Returns the key of a mapped file.
     pub fn of(seen: &Seen<'_>) -> Self {
         Self::new(*seen.identity, seen.path)
     }

@@ -25,6 +25,7 @@ pub struct Roots {
 }
 
 impl Roots {
+    /// Starts without roots. Looks up proftop's own.
     pub fn new() -> Self {
         Self {
             ours: opener::our_root().and_then(|root| identity(&root)),

@@ -25,6 +25,7 @@ pub enum Record {
 }
 
 // Values of `perf_event_header.type`.
+/// `PERF_RECORD_LOST`.
 pub const LOST: u32 = 2;
 /// `PERF_RECORD_SAMPLE`.
 pub const SAMPLE: u32 = 9;
@@ -34,6 +35,7 @@ const CONTEXT_MARKS: u64 = -4095i64 as u64;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 
 // The kind of registers: `enum perf_sample_regs_abi`.
+/// `PERF_SAMPLE_REGS_ABI_NONE`: the sample has no user registers, as of a kernel thread.
 pub const NO_REGISTERS: u64 = 0;
 /// The thread runs in 32-bit mode.
 pub const REGISTERS_32: u64 = 1;

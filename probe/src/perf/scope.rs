@@ -17,6 +17,7 @@ const EVENTS_MAX: usize = 4096;
 /// Which tasks are sampled.
 #[derive(Debug)]
 pub enum Scope {
+    /// All tasks of the machine.
     Everybody,
     /// The tasks of a control group, and of the groups below it, by its open directory.
     Cgroup(OwnedFd),

@@ -28,6 +28,7 @@ pub struct Code {
     tries: u8,
 }
 
+/// The function of a code object.
 #[derive(Debug)]
 pub struct Function {
     name: Arc<str>,
@@ -45,6 +46,7 @@ pub struct WantedCode {
 /// The meaning of one entry of a record.
 #[derive(Debug, Clone)]
 pub enum RecordPart {
+    /// A frame of Python.
     Frame(Frame),
     /// A frame whose code object has not been read.
     Unread(Entry, Arc<Code>),
@@ -55,6 +57,7 @@ pub enum RecordPart {
     Awaiting(Option<Arc<str>>, Option<Box<RecordPart>>),
     /// Number of tasks that await the previous one.
     Several(u64),
+    /// The end of the frames that one call of the interpreter's loop runs.
     GroupEnd,
 }
 
@@ -71,6 +74,7 @@ impl Code {
         Arc::new(Self { found, tries })
     }
 
+    /// Whether reading it is over, successfully or not.
     pub fn is_read(&self) -> bool {
         self.found.get().is_some()
     }

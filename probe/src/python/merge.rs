@@ -64,6 +64,7 @@ pub enum FrameRole {
     Inside,
     /// Code of `-X perf`, which stands for a Python function that is in the stack itself.
     Trampoline,
+    /// A function of another file, or other code.
     Outside,
 }
 

@@ -101,6 +101,7 @@ enum WalkState {
 }
 
 impl Process {
+    /// Starts with what is known before the process is inspected. `user` is charged for reading it.
     pub fn new(look: Look, user: u32) -> Self {
         Self {
             may_have_tasks: look.interpreter.has_asyncio,
@@ -141,6 +142,7 @@ impl Process {
         }
     }
 
+    /// Whether its frames are walked: the kernel side has been given its layout.
     pub fn is_walked(&self) -> bool {
         matches!(self.state, WalkState::Walked(_))
     }
@@ -476,6 +478,7 @@ impl Process {
         self.names.get(&tid).cloned()
     }
 
+    /// The user who is charged for reading the process.
     pub fn user(&self) -> u32 {
         self.user
     }

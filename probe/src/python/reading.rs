@@ -70,17 +70,20 @@ pub enum Wanted {
 
 /// The answer to a request.
 pub enum Came {
+    /// A file was inspected. The interpreter is None if the file is not one.
     File {
         module: ModuleId,
         interpreter: Option<Arc<Interpreter>>,
         /// Set if it has asyncio's part in C; inside the positions of tasks, if it contains them.
         asyncio: Option<Option<TaskLayout>>,
     },
+    /// A mapping was inspected.
     Trampolines {
         pid: u32,
         start: u64,
         kind: Trampoline,
     },
+    /// A process was inspected.
     Look {
         pid: u32,
         ticket: Ticket,

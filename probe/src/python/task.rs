@@ -22,6 +22,7 @@ pub struct Task {
 /// What awaits a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Awaiting {
+    /// One task.
     Task {
         /// The name that the program has given it; `None` if that is only a number.
         name: Option<Arc<str>>,

@@ -5,6 +5,7 @@ use crate::bytes::{u16_at, u32_at, u64_at, until_zero};
 /// A change of a process or thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
+    /// When it happened, in nanoseconds on `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     pub what: What,
 }
@@ -21,11 +22,16 @@ pub enum What {
     },
     /// Executable memory was mapped.
     Map(Map),
+    /// A process was started.
     Fork {
+        /// The new process.
         pid: u32,
+        /// The process that has started it.
         parent_pid: u32,
     },
+    /// A thread has ended.
     Exit {
+        /// The process of the thread.
         pid: u32,
         tid: u32,
     },

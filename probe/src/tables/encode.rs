@@ -13,7 +13,9 @@ const SLOT: i32 = 8;
 /// A packed rule without its number in the dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Packed {
+    /// A rule that fits into one word.
     Word(Rule),
+    /// A rule that does not fit into one word.
     Extended(Extended),
 }
 

@@ -52,7 +52,9 @@ impl TableHandle {
 #[derive(Debug)]
 pub struct Loaded {
     pub handle: TableHandle,
+    /// The parts of the pool that it occupies.
     pub runs: Vec<Run>,
+    /// Number of rows of all pages.
     pub rows: usize,
 }
 

@@ -31,6 +31,8 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Makes a layout of ranges that are sorted by address. All layouts of a map need the same
+    /// hasher.
     pub fn new(ranges: &[MappedRange], hasher: &RandomState) -> Self {
         Self {
             hash: hasher.hash_one(ranges),

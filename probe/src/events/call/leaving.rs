@@ -11,6 +11,7 @@ use std::thread;
 /// A probe that is in place. The beginnings of calls are attached last.
 #[derive(Default)]
 pub struct Placed {
+    /// The breakpoints, those at ends of calls first.
     pub links: Vec<Link>,
     /// The link to a tracepoint of the kernel.
     pub point: Option<OwnedFd>,
@@ -40,11 +41,13 @@ pub struct Leaving {
 }
 
 impl Leaving {
+    /// Whether the probe with this number is still being removed, so that the number is not free.
     pub fn has(&self, number: u8) -> bool {
         let numbers = self.numbers.lock().expect("nobody panics with it");
         numbers.contains(&number)
     }
 
+    /// Removes a probe. Returns at once, unless no thread can be started.
     pub fn take_away(&self, number: u8, placed: Placed) {
         let numbers = Arc::clone(&self.numbers);
         numbers

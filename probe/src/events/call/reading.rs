@@ -86,16 +86,18 @@ pub struct Texts {
     pub texts: Vec<Text>,
 }
 
-/// A number, and how often it was read.
+/// A value that was read at calls, and at how many of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Number {
     /// Index of the value in the orders.
     pub slot: usize,
+    /// The value as 64 bits; the type of the order says how to interpret it.
     pub number: u64,
     pub count: u64,
 }
 
-/// A text, and how often it was read. It comes from the target and is not safe to print.
+/// A text that was read at calls, and at how many of them. It comes from the target and is not safe
+/// to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// Index of the value in the orders.

@@ -35,6 +35,7 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Counts from now on, on all CPUs or on those in `only`, and runs `program` to take samples.
     pub fn start(
         counter: Counter,
         program: ProgramFd,

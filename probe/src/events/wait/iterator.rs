@@ -15,13 +15,17 @@ use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 /// A wait that is not over, as the kernel side reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenWait {
+    /// When it began, in nanoseconds on `CLOCK_MONOTONIC`.
     pub since_ns: u64,
     pub tid: u32,
     pub tgid: u32,
     /// A [`probe_ebpf::waits::state`].
     pub state: u32,
+    /// The thread's name, padded with zeros.
     pub comm: [u8; COMM_LEN],
+    /// The user registers with which the thread entered the kernel.
     pub registers: Registers,
+    /// The other user registers that the walk needs.
     pub scratch: [u64; SCRATCH_REGISTERS],
     /// Kernel frames, innermost first.
     pub kernel: Vec<u64>,

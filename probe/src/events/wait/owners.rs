@@ -17,7 +17,9 @@ pub struct Blocked {
     pub tid: u32,
     /// Address of the lock in its memory.
     pub at: u64,
+    /// The operation (`futex_op`), with its flags.
     pub operation: u64,
+    /// The value that the thread expects at the lock (`val`).
     pub expected: u64,
 }
 

@@ -9,6 +9,7 @@ use probe_ebpf::registers::SCRATCH_REGISTERS;
 /// The thread, the time and the CPU of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
+    /// In nanoseconds on `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     pub pid: u32,
     pub tid: u32,

@@ -41,7 +41,9 @@ pub type Places = HashMap<(u32, u64), WaitState>;
 /// The state of a thread.
 #[derive(Debug)]
 pub struct Thread {
+    /// The process of the thread.
     pub pid: u32,
+    /// The thread's name.
     pub comm: Arc<str>,
     /// When the thread was first seen.
     since_ns: u64,
@@ -114,13 +116,17 @@ impl Pool {
 pub struct Ended {
     /// A look at such a wait; `None` if no look met one.
     pub look: Option<Box<Look>>,
+    /// What the thread waited for.
     pub state: WaitState,
+    /// When the wait ended, or the pool was emptied: in nanoseconds on `CLOCK_MONOTONIC`.
     pub time_ns: u64,
+    /// The CPU on which the thread ran again; 0 for what was left in a pool.
     pub cpu: u32,
-    /// The waiting time for which the sample stands, and below the number of waits.
+    /// Waiting time in nanoseconds for which the sample stands.
     pub ns: u64,
+    /// Number of waits for which the sample stands.
     pub waits: u64,
-    /// Length of the wait itself.
+    /// Length of the wait itself; for what was left in a pool, the mean length.
     pub away_ns: u64,
     /// Part of `ns` that was spent in the queue.
     pub queued_ns: u64,

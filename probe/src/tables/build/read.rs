@@ -20,6 +20,8 @@ use symbolize::{FileSource, Files, OpenError};
 /// A table, and its cache key if it is new.
 pub struct Found {
     pub table: FileTable,
+    /// The key for storing the table in the cache. None if the table comes from there, is not
+    /// complete, or cannot be stored.
     pub new_key: Option<CacheKey>,
 }
 

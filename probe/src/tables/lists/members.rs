@@ -48,7 +48,9 @@ struct Sharers {
 /// The room that the processes of a user have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Use {
+    /// Number of mappings in the layouts that the user is charged for.
     pub mappings: usize,
+    /// Number of processes that have a layout.
     pub processes: usize,
 }
 

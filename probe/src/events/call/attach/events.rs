@@ -18,6 +18,7 @@ pub struct Events {
 }
 
 impl Events {
+    /// Finds the unit. Fails if the kernel has none, or describes it in another way.
     pub fn find() -> io::Result<Self> {
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
         let kind = fs::read_to_string(format!("{PMU}/type"))?
