@@ -89,6 +89,7 @@ pub struct ClockInput {
 }
 
 impl SnapshotClock {
+    /// Starts with no snapshot made: the first one of a screen is due at once.
     pub fn new(schedule: Schedule) -> Self {
         Self {
             schedule,

@@ -53,10 +53,12 @@ struct Request {
 /// [`Answer::is_for`] has to be checked before it is used.
 #[derive(Debug)]
 pub struct Answer {
+    /// Number of the frame in the profile.
     pub frame: FrameId,
     /// For a name that comes late: module and address of the frame when it was requested. The
     /// number may belong to another frame by now.
     pub late_for: Option<(ModuleId, u64)>,
+    /// The name, or why there is none.
     pub name: NameState,
     /// The functions at the frame, innermost first, if known.
     pub source: Vec<SourceLine>,
@@ -198,6 +200,7 @@ impl NamedModule {
         }
     }
 
+    /// The number of the module in the profile.
     pub fn id(&self) -> ModuleId {
         self.id
     }

@@ -59,11 +59,13 @@ impl Ready {
 /// Messages of the sampler to the model.
 #[derive(Debug)]
 pub enum News {
-    /// Sampling has started, at that time on the clock of the samples.
+    /// Sampling has started.
     Started {
         info: probe::SourceInfo,
+        /// When it began, on the clock of the samples.
         at_ns: u64,
     },
+    /// The samples and events since the last batch.
     Batch(Box<Batch>),
     /// The rate has changed, at that time on the clock of the samples.
     Rate {
@@ -81,6 +83,7 @@ pub enum News {
     },
     /// Waits cannot be counted: a sentence.
     WaitsRefused(String),
+    /// The source could not be started, or has failed: a sentence. It is the last message.
     Failed(String),
 }
 

@@ -56,6 +56,7 @@ struct Request {
 /// The functions at a frame, innermost first; empty if there is no debug information for it.
 #[derive(Debug)]
 pub struct Source {
+    /// Number of the frame in the profile.
     pub frame: FrameId,
     /// Module and address of the frame when it was requested: its number may belong to another
     /// frame by now.

@@ -51,6 +51,7 @@ impl Process {
         command.spawn().map(Self)
     }
 
+    /// The pid of the child, which is also the number of its process group.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }

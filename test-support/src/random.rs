@@ -30,6 +30,7 @@ impl Random {
         self.below(len as u64) as usize
     }
 
+    /// Returns any byte, 0 included.
     pub fn byte(&mut self) -> u8 {
         (self.number() >> 32) as u8
     }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
+    /// Creates an empty directory below the one for temporary files.
     #[expect(clippy::new_without_default, reason = "it makes a directory")]
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a scratch directory"))
     }
 
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

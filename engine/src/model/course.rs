@@ -78,6 +78,7 @@ impl Course {
         self.has_samples
     }
 
+    /// Whether the user has ended the run ([`Course::finish`]).
     pub fn is_finishing(&self) -> bool {
         self.is_finishing
     }
@@ -137,22 +138,27 @@ impl Course {
         }
     }
 
+    /// The state of the target.
     pub fn target(&self) -> &TargetState {
         &self.target
     }
 
+    /// The last lines that the started command printed, the oldest first.
     pub fn output(&self) -> impl Iterator<Item = &String> {
         self.output.iter()
     }
 
+    /// When sampling began, on the clock of the samples; 0 before.
     pub fn begin_ns(&self) -> u64 {
         self.begin_ns
     }
 
+    /// Time up to which all samples have arrived, on the clock of the samples.
     pub fn complete_until_ns(&self) -> u64 {
         self.complete_until_ns
     }
 
+    /// Duration of the run so far, as far as its samples have arrived.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns))
     }

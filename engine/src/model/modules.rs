@@ -14,6 +14,7 @@ const FILES_OPEN_MAX: usize = 256;
 pub struct Described {
     /// The data for looking up names.
     pub named: Arc<NamedModule>,
+    /// The kind of all frames in the module.
     pub kind: FrameKind,
     /// Short name, safe to print.
     pub name: String,

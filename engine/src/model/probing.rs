@@ -39,6 +39,7 @@ pub struct Probing {
 }
 
 impl Probing {
+    /// Starts without probes. `wishes` leads to the sampler, which owns the source.
     pub fn new(wishes: Sender<Wish>, reach: Reach) -> Self {
         Self {
             wishes,

@@ -30,6 +30,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
+    /// Reads the description of the machine. The source is unknown until it starts.
     pub fn new(settings: &Settings, wanted: Sender<Wish>) -> Self {
         Self {
             host: Arc::new(host::read(&settings.cpus)),
@@ -43,6 +44,7 @@ impl Sampling {
         }
     }
 
+    /// The machine on which this program runs.
     pub fn host(&self) -> &Host {
         &self.host
     }

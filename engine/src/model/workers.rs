@@ -97,6 +97,7 @@ impl Workers {
         self.fetching.as_ref().map(Fetching::fetch_state)
     }
 
+    /// Handles the user's answer whether debug files may be fetched from servers.
     pub fn allow_fetching(&mut self, is_allowed: bool) {
         if let Some(fetching) = &mut self.fetching {
             fetching.allow(is_allowed);

@@ -58,6 +58,8 @@ impl Budget {
 }
 
 impl Jit {
+    /// Prepares for the code of one process, whose directory in /proc is given. `user` is charged
+    /// for the memory of the maps.
     pub fn new(directory: Arc<OwnedFd>, user: u32) -> Self {
         Self(Mutex::new(JitState {
             user,

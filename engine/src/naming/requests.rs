@@ -34,6 +34,7 @@ struct QueueState {
 }
 
 impl Requests {
+    /// Starts with an empty queue.
     pub fn new() -> Self {
         Self {
             state: Mutex::new(QueueState {

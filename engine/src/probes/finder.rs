@@ -48,21 +48,26 @@ pub struct Seek {
     pub number: u64,
     /// The number of earlier requests for it.
     pub attempt: u64,
+    /// The function.
     pub place: ProbedFunction,
     /// The module of a function that has samples.
     pub module: Option<Arc<NamedModule>>,
+    /// The processes whose calls count.
     pub whose: Whose,
+    /// What is observed of the calls.
     pub search: Search,
 }
 
 /// The answer to a request.
 pub enum Answer {
+    /// The functions for the probe with this number, and the number of earlier requests for it.
     Sought {
         number: u64,
         attempt: u64,
         /// The functions, or why there are none.
         found: Result<Vec<Found>, NotFound>,
     },
+    /// Suggested names.
     Suggested(Suggested),
     /// In the order of the request; `None` for each that has no name.
     Named(Vec<NamedFrames>),
@@ -92,6 +97,7 @@ impl Finder {
         Ok(Self { questions })
     }
 
+    /// Sends a request to the thread. Answers come in the same order.
     pub fn ask(&self, question: Question) {
         // If the thread has ended, nothing is found any more.
         let _ = self.questions.send(question);

@@ -102,7 +102,9 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Resolved values, and whether types of the user's file were needed.
 pub struct Typed {
+    /// The values, with offsets in place of names.
     pub values: Values,
+    /// Whether types of the user's file were needed.
     pub by_file: bool,
 }
 

@@ -91,7 +91,9 @@ const TEXTS: [TextMembers; 5] = [
 
 /// A path without names, and what it leads to.
 pub struct Resolved {
+    /// The path with offsets in place of names.
     pub path: Path,
+    /// What the path leads to.
     pub what: What,
 }
 
@@ -99,6 +101,7 @@ pub struct Resolved {
 pub enum What {
     /// Nothing is known.
     Unknown,
+    /// A number, with the names of its values if it is an enumeration.
     Number(NumberType, Vec<(i64, String)>),
     /// The discriminant of an enumeration, with the names of its variants, and the name of the
     /// variant for all other values.

@@ -26,9 +26,13 @@ const MARKED_EVERY: Duration = Duration::from_millis(990);
 
 /// A probe that was ordered.
 pub struct Entry {
+    /// Number of the probe, unique in the run.
     pub number: u64,
+    /// The function.
     pub place: ProbedFunction,
+    /// The processes whose calls count.
     pub whose: Whose,
+    /// The module of a function that has samples; None for a typed name.
     pub module: Option<Arc<NamedModule>>,
     /// What is observed of its calls: how they end, and values.
     pub search: Search,
@@ -46,6 +50,7 @@ pub struct Entry {
     pub missing_since: Option<Instant>,
     /// Whether the finder has not answered yet.
     pub is_asked: bool,
+    /// Where the probe is in its life.
     pub state: EntryState,
 }
 
@@ -54,7 +59,9 @@ pub struct Entry {
 ///    └────── refused: it leaves the list
 /// ```
 pub enum EntryState {
+    /// Its function is being looked up.
     Sought,
+    /// It counts calls.
     InPlace(Box<Watched>),
     /// It was removed: the reason, and the counts until then.
     Gone(Box<Past>),
@@ -62,18 +69,25 @@ pub enum EntryState {
 
 /// A removed probe. It stays listed until there is no room.
 pub struct Past {
+    /// Why it was removed, in the words for the user.
     pub why: Arc<str>,
+    /// What it counted; None if it was never in place.
     pub watched: Option<Box<Watched>>,
 }
 
 /// A probe that is in place, or was.
 pub struct Watched {
+    /// The function and its sites.
     pub found: Found,
     /// Its number on the kernel side.
     pub probe: u8,
+    /// Checks at each look that the probe does not cost too much.
     pub guard: Guard,
+    /// Limits at which it is removed.
     pub limits: ProbeLimits,
+    /// Whether the ends of calls are seen, so that calls have durations.
     pub is_timed: bool,
+    /// When it was placed.
     pub placed: Instant,
     /// When it was placed, on the clock of samples.
     pub placed_ns: u64,
@@ -83,10 +97,13 @@ pub struct Watched {
     pub gone: Option<(Instant, u64)>,
     /// Whether its first counts were sent.
     pub is_looked_at: bool,
+    /// The counts at the last look; None before the first.
     pub reading: Option<Reading>,
     /// When `reading` was read.
     read_at: Instant,
+    /// The values that were read at calls, as of the last look.
     pub texts: Texts,
+    /// Where the function was called from.
     pub callers: Callers,
     /// How much of its counts the log of the run has; `None` if the log has no more room.
     pub track: Option<Track>,
@@ -119,6 +136,7 @@ impl Mark {
 }
 
 impl Entry {
+    /// Makes a probe that waits to be looked up, with default limits and no values.
     pub fn new(
         number: u64,
         place: ProbedFunction,
