@@ -17,7 +17,7 @@ use test_support::Random;
 const SAMPLES: u64 = 1_000_000;
 const STACKS: usize = 100_000;
 const FUNCTIONS: u64 = 8_000;
-/// Addresses per function at which a sample may find it.
+/// Number of addresses in each function at which samples are taken.
 const CALL_SITES: u64 = 4;
 const MODULES: u64 = 40;
 const THREADS: u64 = 64;
@@ -27,7 +27,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 fn main() {
     let mut random = Random::new(0x2545_f491_4f6c_dd1d);
     let stacks: Vec<Vec<Frame>> = (0..STACKS).map(|_| stack(&mut random)).collect();
-    // Each stack at least once, in an order that the cache cannot predict.
+    // Each stack occurs at least once, in an order that the cache cannot predict.
     let order: Vec<usize> = (0..SAMPLES as usize)
         .map(|i| {
             if i < STACKS {
@@ -85,7 +85,7 @@ fn queries_named(store: &mut Store) {
     files(store);
 }
 
-/// Every kind of query on all samples.
+/// Measures each kind of query on all samples.
 fn queries(store: &Store) {
     let cancel = Cancel::new();
     let all = Query::default();
@@ -150,7 +150,7 @@ fn queries(store: &Store) {
     });
 }
 
-/// Writing all of it and reading it again.
+/// Measures writing a file of all samples, and reading it again.
 fn files(store: &Store) {
     let view = store.view();
     let mut file = Vec::new();
@@ -167,7 +167,7 @@ fn files(store: &Store) {
     print("open .pft", || drop(pft::read(&file[..], limits)));
 }
 
-/// The median of five.
+/// Prints the median time of five runs of `work`.
 fn print(what: &str, mut work: impl FnMut()) {
     let mut took: Vec<Duration> = (0..5).map(|_| time(&mut work)).collect();
     took.sort();

@@ -30,7 +30,8 @@ fn frame(module: u32, address: u64) -> Frame {
     }
 }
 
-/// Two processes of one command, one of another; threads with names of their own.
+/// A profile of two processes of one command and one of another, whose threads have names of their
+/// own.
 fn store() -> Store {
     let mut store = Store::new(Limits {
         keep: std::time::Duration::MAX,
@@ -112,7 +113,8 @@ fn written(format: Format, by_thread: bool, selection: &Selection) -> Vec<u8> {
     file
 }
 
-/// All that a file may be read as: packed ones tell nothing as they are.
+/// Returns all that a reader can find in a file: its bytes as text, and for packed formats their
+/// contents.
 fn unpacked(format: Format, file: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(file).into_owned();
     if matches!(format, Format::Pft | Format::Pprof | Format::Folded) {

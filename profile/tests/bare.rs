@@ -18,7 +18,8 @@ fn frame(address: u64) -> Frame {
     }
 }
 
-/// `secret_a`, at two places, called by `secret_b`, which has `secret_c` inlined.
+/// A profile of `secret_a`, sampled at two addresses and called by `secret_b`, into which
+/// `secret_c` is inlined.
 fn view() -> View {
     let mut store = Store::new(Limits {
         keep: std::time::Duration::MAX,
@@ -67,7 +68,8 @@ fn select(view: &View, filter: &str) -> Selection {
         .expect("nobody cancels it")
 }
 
-/// The file, and all that it may be read as: packed ones tell nothing as they are.
+/// Writes a file and returns all that a reader can find in it: its bytes as text, and for packed
+/// formats their contents.
 fn written(format: Format, selection: &Selection) -> String {
     let mut file = Vec::new();
     format

@@ -20,8 +20,8 @@ struct Viewer {
 }
 
 impl Viewer {
-    /// Starts it with a file written from a selection; `None`, with a message, if that is not
-    /// possible.
+    /// Starts the server with a file written from a selection; `None`, with a message, if that is
+    /// not possible.
     fn open(selection: &Selection) -> Option<Viewer> {
         let Some(package) = std::env::var_os("PROFTOP_FIREFOX").map(PathBuf::from) else {
             test_support::skip(
@@ -55,8 +55,9 @@ impl Viewer {
         Some(viewer)
     }
 
-    /// Waits until the server has read the file. It answers when it has started and says that it is
-    /// still reading. A client that connects before it listens takes it for dead, and kills it.
+    /// Waits until the server has read the file. It answers as soon as it has started, but says
+    /// that it is still reading. A client that connects before it listens takes it for dead, and
+    /// kills it.
     fn await_ready(&self) {
         wait_until("the viewer listens", || {
             let is_told = self.folder.join("x.json").exists();
@@ -83,7 +84,7 @@ impl Viewer {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Self and total by name and library, over all threads; and the number of rows with them.
+    /// Returns self and total by name and library, over all threads.
     fn functions(&self) -> BTreeMap<(String, String), (u64, u64)> {
         let mut sums = BTreeMap::new();
         let threads = self.ask(&["thread", "list", "--limit", "0", "--json"]);
@@ -111,7 +112,7 @@ fn node(script: &Path, folder: &Path) -> Command {
     let mut command = Command::new("node");
     command
         .arg(script)
-        // It keeps its sockets there, and asks no server for names.
+        // The tool keeps its sockets there, and requests no names from servers.
         .env("PROFILER_CLI_SESSION_DIR", folder)
         .env("PROFILER_CLI_NO_SYMBOLICATE", "1")
         .env("HOME", folder);
@@ -127,7 +128,7 @@ fn given(count: u64) -> Vec<Given> {
     (0..count).map(sample).collect()
 }
 
-/// Self and total of our own functions, under the viewer's names for them.
+/// Returns self and total of the selection's functions, under the viewer's names for them.
 fn ours(selection: &Selection) -> BTreeMap<(String, String), (u64, u64)> {
     let mut sums = BTreeMap::new();
     for row in selection.functions() {

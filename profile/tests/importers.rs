@@ -61,7 +61,7 @@ fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     )
 }
 
-/// Self and total by name, over all profiles of a group.
+/// Returns self and total by name, over all profiles of a group.
 fn by_name(group: &Value) -> BTreeMap<String, (f64, f64)> {
     let mut sums = BTreeMap::new();
     let profiles = group["profiles"].as_array().expect("it was understood");
@@ -87,7 +87,7 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
     };
     let rows = selection.functions();
     for (format, group) in formats.iter().zip(&groups) {
-        // In ms, in samples, and in ns of a clock of 99 Hz.
+        // speedscope's numbers are in ms, in samples, and in ns of a clock of 99 Hz.
         let scale = match format {
             Format::Speedscope => 1000.0 / 99.0,
             Format::Pprof => (1_000_000_000 / 99) as f64,
@@ -97,7 +97,7 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
         let mut compared = 0;
         let mut own: BTreeMap<&str, u64> = BTreeMap::new();
         for row in rows.iter().filter(|row| row.name_state == RowName::Named) {
-            // `;` parts a line of folded stacks, and inlined ones are marked there.
+            // `;` separates the functions of a folded stack, and inlined ones are marked there.
             if !row.name.contains(';') && rows.iter().all(|o| o.name != row.name || !o.inlined) {
                 *own.entry(&row.name).or_default() += row.self_samples;
             }
@@ -116,7 +116,8 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
                 .sum();
             let wanted = samples as f64 * scale;
             let is_near = (theirs - wanted).abs() <= wanted * 1e-6 + 1e-6;
-            // Of pprof it takes no inlined functions: go tool pprof is asked for these.
+            // speedscope's importer of pprof ignores inlined functions; these are compared with go
+            // tool pprof, in `pprof.rs`.
             assert!(
                 is_near || *format == Format::Pprof,
                 "{format:?} {name}: {theirs}, not {wanted}"
@@ -135,7 +136,7 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
 
 #[test]
 fn speedscope_reads_traces_of_what_ran_when() {
-    // One function all the time, and two callees in turns.
+    // One function that runs all the time, and calls two others in turns.
     let mut store = profile::Store::new(common::limits());
     store.set_info(profile::Info {
         rates: profile::Rates::always(100),

@@ -11,13 +11,13 @@ use profile::{Cancel, Selection};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Samples of the boxes of a flame graph, added up by what is written in them.
+/// The number of samples of the boxes of a flame graph, added up by their texts.
 type Boxes = BTreeMap<String, u64>;
 
-/// What inferno draws of folded stacks.
+/// Returns the boxes that inferno draws of folded stacks.
 fn drawn(folded: &str) -> Boxes {
     let mut options = Options::default();
-    // All of them, however narrow.
+    // All boxes, however narrow.
     options.min_width = 0.0;
     let mut picture = Vec::new();
     flamegraph::from_reader(&mut options, folded.as_bytes(), &mut picture).unwrap();
@@ -38,7 +38,7 @@ fn drawn(folded: &str) -> Boxes {
     boxes
 }
 
-/// The same counts, made by the store.
+/// Returns the same counts, made by the store.
 fn counted(selection: &Selection) -> Boxes {
     let tree = selection
         .tree(Direction::TopDown, GroupBy::Comm, &Cancel::new())
@@ -46,7 +46,7 @@ fn counted(selection: &Selection) -> Boxes {
     let mut boxes = Boxes::from([("all".into(), selection.samples())]);
     for (path, samples) in tree.stacks() {
         for kind in path {
-            // `;` parts the steps of a line.
+            // `;` separates the functions of a folded stack.
             let name = tree.name(kind).replace(';', ":");
             *boxes.entry(name).or_default() += samples;
         }
@@ -117,8 +117,8 @@ my prog 22010 25934.316814:    1001001 cpu-clock:u:
 
 ";
 
-/// What inferno makes of that text and we of inferno's is what we make of the
-/// text. Its counts are periods.
+/// Checks that a text of perf gives the same stacks if we read it, and if inferno folds it and we
+/// read inferno's result. inferno counts periods instead of samples.
 fn compare_folded(text: &str) {
     let mut folded = Vec::new();
     let folder = &mut Folder::default();
@@ -139,7 +139,8 @@ fn compare_folded(text: &str) {
     assert_eq!(common::unmarked(&theirs), ours);
 }
 
-/// It calls a place without a name by its file, and a thread without spaces.
+/// Converts a stack to inferno's words: a place without a name is called by its file, and the name
+/// of a thread has no spaces.
 fn in_words_of_inferno(stack: &str) -> String {
     let (comm, frames) = stack.split_once(';').unwrap_or((stack, ""));
     let frames = frames.split(';').map(|name| match name.split_once("+0x") {

@@ -10,12 +10,12 @@ use profile::{
 };
 use std::sync::Arc;
 
-/// When the profile of all machines began, and when each of them was started.
+/// Unix times in ms: when the profile of all machines began, and when each machine was started.
 const BEGAN_MS: i64 = 1_700_000_000_000;
 const BOOTED_MS: i64 = BEGAN_MS - 500_000_000;
 
-/// What a machine of that name sampled: so many samples in one process, one each second from
-/// `at_s` on, on a clock that was 0 when it was started.
+/// The recording of a machine of that name: `samples` in one process, one each second from `at_s`
+/// on, on a clock that was 0 when the machine was started and is `ahead_ms` ahead of the true time.
 fn recording(host: &str, ahead_ms: i64, at_s: u64, samples: u64) -> Store {
     let mut store = Store::new(limits());
     store.set_info(Info {
@@ -94,10 +94,10 @@ fn read(machines: &mut Machines, recordings: &[(Machine, Vec<u8>)], now_ns: u64)
     notes
 }
 
-/// The machine of a process, its pid, and its samples.
+/// A process: its machine, its pid, and its number of samples.
 type Process = (Option<Arc<str>>, u32, u64);
 
-/// The function rows and how often each was on top, then the processes with their machines.
+/// Returns the functions and how often each was on top, and the processes with their machines.
 fn told(view: &View) -> (Vec<(String, u64)>, Vec<Process>) {
     let selection = view.select(&Query::default(), &Cancel::new()).unwrap();
     let report = selection.report();
@@ -117,7 +117,8 @@ fn told(view: &View) -> (Vec<(String, u64)>, Vec<Process>) {
 
 #[test]
 fn machines_keep_their_processes_and_share_their_functions() {
-    // The clock of the second one is three minutes ahead, and both began to sample at once.
+    // The clock of the second machine is three minutes ahead; both began to sample at the same
+    // time.
     let at_s = 500_000;
     let (a, b) = (
         recording("a", 0, at_s, 5),
@@ -147,7 +148,7 @@ fn machines_keep_their_processes_and_share_their_functions() {
         "both clocks are that of the profile"
     );
     assert_eq!(view.window(profile::TimeRange::ALL).seconds(), 5.0);
-    // One machine of them, and all but that.
+    // Each filter selects one machine, or excludes one.
     for (filter, samples) in [
         ("host:a", 5),
         ("!host:a", 3),
@@ -176,12 +177,12 @@ fn a_file_keeps_the_machines_of_its_processes() {
         hosts.collect::<Vec<_>>(),
         ["a", "b"].map(|host| Some(Arc::from(host)))
     );
-    // In two steps it is the same.
+    // Merging in two steps gives the same profile.
     let c = recording("c", 0, 10, 1);
     let steps = merge(&[read.view(), c.view()], limits()).unwrap();
     let whole = merge(&[a.view(), b.view(), c.view()], limits()).unwrap();
     assert_eq!(told(&steps.view()), told(&whole.view()));
-    // A file of one machine says nothing of it that the info does not say.
+    // The file of a single machine stores no machine for each process.
     let (alone, _) = pft::read(&bytes(&a)[..], limits()).unwrap();
     assert_eq!(told(&alone.view()).1, [(None, 100, 5)]);
 }

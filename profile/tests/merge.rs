@@ -11,7 +11,7 @@ use profile::{
 };
 use proptest::prelude::*;
 
-/// A recording of its own machine, begun at its own time.
+/// The recording of one machine, begun at its own time.
 fn recording(samples: &[Given], host: &str, epoch_s: i64) -> View {
     let mut store = store(samples);
     let info = Info {
@@ -31,7 +31,7 @@ fn merged(views: &[&View]) -> View {
     merge(&views, limits()).unwrap().view()
 }
 
-/// The answers, in words.
+/// Returns the answers to all queries, as text.
 fn answers(view: &View) -> Vec<String> {
     let mut all = vec![format!("{:?} {:?}", view.info(), view.begin_ns())];
     for filter in ["", "kind:kernel", "!f3", "hide:mod:libc.so.6"] {
@@ -103,7 +103,7 @@ proptest! {
         prop_assert_eq!(answers(&merged(&[&a])), answers(&a));
     }
 
-    /// Every sample is in one window of two that meet, and in the whole.
+    /// Every sample is in one of two adjacent windows, and in the window of all.
     #[test]
     fn windows_part_what_was_put_together(a in samples(), b in samples(), cut in 0..9_000u64) {
         let a = recording(&a, "db-01", 1_700_000_000);
@@ -221,18 +221,19 @@ fn time_between_recordings_is_no_sampled_time() {
         store.end(1_000_000_000 + seconds * 1_000_000_000);
         store.view()
     };
-    // 4 s, and 6 s four minutes later; one of 2 s at the same time as the first.
+    // Recordings of 4 s, of 6 s that begin four minutes later, and of 2 s at the same time as the
+    // first.
     let (a, b) = (recorded("a", 1000, 4), recorded("b", 1240, 6));
     let c = recorded("c", 1001, 2);
     for views in [[&a, &b, &c], [&c, &b, &a]] {
         let merged = merged(&views);
         assert_eq!(merged.window(TimeRange::ALL).seconds(), 10.0);
         assert_eq!(merged.info().pauses.len(), 1);
-        // A part of the time: 2 s of the first, and the pause.
+        // A part of the time: 2 s of the first recording, and some of the pause.
         let begin = merged.begin_ns().unwrap();
         let part = TimeRange::between(begin + 2_000_000_000, begin + 100_000_000_000);
         assert_eq!(merged.window(part).seconds(), 2.0);
-        // The file knows it, too.
+        // The file stores the pause as well.
         let mut bytes = Vec::new();
         pft::write(&merged, &mut bytes).unwrap();
         let (read, _) = pft::read(&bytes[..], limits()).unwrap();

@@ -15,7 +15,7 @@ fn tree(selection: &Selection, direction: Direction) -> CallTree {
     tree.unwrap()
 }
 
-/// Every place below, by its way from the root: samples before and now.
+/// All places below a node, by their path from the root: samples before and now.
 type Places = BTreeMap<String, (u64, u64)>;
 
 fn places(now: &CallTree, before: &CallTree, at: &Pair, way: &str, all: &mut Places) {
@@ -59,7 +59,7 @@ proptest! {
         for direction in [Direction::TopDown, Direction::BottomUp] {
             let (a, b) = (select(&a, ""), select(&b, ""));
             let there = compare(&a, &b, direction);
-            // What stands beside is what either tree says by itself.
+            // Both sides of a pair have the numbers that each tree has alone.
             let alone = |of: &Selection| compare(of, of, direction);
             let (before, now) = (alone(&a), alone(&b));
             for (way, (was, is)) in &there {
@@ -74,7 +74,7 @@ proptest! {
     }
 }
 
-/// Ten seconds of `usual`, and in one of them `odd` a fifth of the time.
+/// Ten seconds of `usual`, in one of which `odd` has a fifth of the time.
 fn seconds() -> View {
     let mut store = Store::new(common::limits());
     store.add_module(ModuleId(1), "app", "/app");

@@ -1,4 +1,4 @@
-//! What Linux' perf writes: made by hand, by the perf of this machine, and
+//! Files that Linux' perf writes: made by hand, by the perf of this machine, and
 //! damaged.
 
 use crate::common::perf_file::{File, USER_MARK, pairs, two_processes, words};
@@ -13,7 +13,8 @@ fn opened(bytes: &[u8]) -> Result<Opened, FormatError> {
     formats::read(bytes, limits())
 }
 
-/// Module, place and kind of all frames: what a file without names has.
+/// Returns the samples by module, address and kind of the frame on top, which a file without names
+/// has.
 fn places(selection: &Selection) -> BTreeMap<String, u64> {
     let rows = selection.functions();
     let rows = rows.iter().filter(|row| row.self_samples > 0);
@@ -30,7 +31,7 @@ fn places(selection: &Selection) -> BTreeMap<String, u64> {
 fn addresses_become_places_in_what_was_mapped_then() {
     let bytes = two_processes().bytes();
     if let Some(folder) = std::env::var_os("PROFTOP_SEEDS") {
-        // What the fuzz target begins with.
+        // The fuzz target starts from this file.
         std::fs::write(Path::new(&folder).join("two.perf.data"), &bytes).unwrap();
     }
     let after = opened(&bytes).unwrap();
@@ -56,7 +57,7 @@ fn addresses_become_places_in_what_was_mapped_then() {
         rows.find(|row| &*row.module_path == module && row.address == address)
             .unwrap()
     };
-    // Callers lie inside the call.
+    // The address of a caller is inside of its call instruction.
     assert_eq!(row("/bin/sh", 0x1020).total_samples, 1);
     assert_eq!(row("[kernel.kallsyms]", 0x200).kind, FrameKind::Kernel);
     for (module, address, id) in [
@@ -130,7 +131,7 @@ fn another_event_counts_where_it_is_wanted() {
         for row in selection.functions() {
             assert_eq!(view.frame(row.id), first.frame(row.id));
         }
-        // A sample of a thousand events is no thousand samples.
+        // A sample that stands for a thousand events is one sample.
         let told = selection.reweighed().expect("they are events");
         assert_eq!(told.taken, if metric == "page-faults" { 2 } else { 1 });
         let as_many = told.evidence * samples as f64;
@@ -182,7 +183,7 @@ fn of_one_event_all_samples_are() {
     let mut file = File::new(&[(1, 0)]);
     file.mmap2(7, 1, [0x1000, 0x1000, 0], &[0; 24], "/a");
     file.sample(1, 7, 7, 2, 3, &[USER_MARK, 0x1001]);
-    // Nobody told of this number.
+    // No attribute has this id.
     file.sample(99, 7, 7, 3, 3, &[USER_MARK, 0x1002]);
     let after = opened(&file.bytes()).unwrap();
     assert_eq!(select(&after.store, "").samples(), 2);
@@ -226,7 +227,8 @@ fn damaged_files_say_where() {
             Ok(after) => assert_eq!(why, "perf", "{:?}", after.notes),
         }
     }
-    // More records than there can be: what is behind them is taken for records, and is none.
+    // A size of the records that the file does not have: what follows the records is read as one,
+    // and is none.
     let endless = patched(48, &words(&[u64::MAX])).map(|_| ());
     let error = endless.unwrap_err().to_string();
     assert!(error.contains("shorter than its head"), "{error}");
@@ -314,8 +316,8 @@ swapper;do_syscall_64_[k] 1
     assert_eq!(after.store.view().begin_ns(), Some(25_934_314_797_000));
 }
 
-/// What perf prints beside a name. Two symbols of one name (a `@plt` of each library) are two
-/// rows to it and one function to us, and each row was rounded for itself.
+/// The percentage that perf prints beside a name. Two symbols of the same name (a `@plt` of each
+/// library) are two rows in perf's list, each of them rounded, and one function in ours.
 #[derive(Debug, Default)]
 struct Share {
     percent: f64,
@@ -323,7 +325,7 @@ struct Share {
 }
 
 impl Share {
-    /// Half of the last digit printed, for each row.
+    /// Half of the last printed digit (0.005) for each row, and a little more.
     fn may_be_off_by(&self) -> f64 {
         0.006 * f64::from(self.rows)
     }
@@ -343,7 +345,8 @@ fn shares(report: &str) -> BTreeMap<String, Share> {
     shares
 }
 
-/// Kernel code outside of its image, a BPF program say, is the kernel's to us and unknown to perf.
+/// Names the module for the comparison: kernel code outside of the kernel's image, such as a BPF
+/// program, is in the kernel for us and unknown for perf.
 fn side_of(module: &str) -> &str {
     match module {
         "[kernel.kallsyms]" | "[unknown]" => "the kernel, or unknown",
@@ -361,7 +364,7 @@ fn the_real_perf_counts_the_same_in_what_it_packed() {
     compare_with_perf(&["-z"]);
 }
 
-/// Shares of samples as perf adds them up.
+/// Runs `perf report`, which adds up the shares of samples.
 fn report(file: &str, by: &str) -> Option<String> {
     let flat = ["--stdio", "--no-children", "-g", "none"];
     perf(&[&["report", "-i", file], &flat[..], &["--sort", by]].concat())
@@ -416,7 +419,7 @@ fn compare_with_perf(options: &[&str]) {
         }
     }
     let mut theirs = shares(&report(file, "sym").unwrap_or_default());
-    // Ours are called by their module; its are bare addresses.
+    // Functions without a name are called by their module in our list, and by addresses in perf's.
     theirs.retain(|name, _| ours.contains_key(name));
     assert!(theirs.len() > 3, "{ours:?}");
     ours.retain(|name, _| theirs.contains_key(name));

@@ -10,7 +10,7 @@ use std::path::Path;
 const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
 
-/// A frame that is not ended, as of perf; its window is 128 KiB.
+/// A frame of zstd without an end, as perf writes it. Its window is 128 KiB.
 fn stream(records: &[u8], block_len: usize) -> Vec<u8> {
     let mut stream = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3];
     for part in records.chunks(block_len) {
@@ -32,7 +32,7 @@ fn packed(kind: u32, stream: &[u8], cuts: &[usize]) -> File {
             body.splice(..0, words(&[part.len() as u64]));
         }
         File::record(&mut file.records, kind, 0, &body);
-        // Between any two.
+        // A record of another kind between any two.
         File::record(&mut file.records, 68, 0, &[]);
     };
     for cut in cuts {
@@ -91,7 +91,7 @@ fn frames_that_end_are_followed_by_others() {
     let both = [ended, stream(second, 200)].concat();
     let file = packed(COMPRESSED, &both, &[7, 50]);
     if let Some(folder) = std::env::var_os("PROFTOP_SEEDS") {
-        // What the fuzz target begins with.
+        // The fuzz target starts from this file.
         std::fs::write(Path::new(&folder).join("packed.perf.data"), file.bytes()).unwrap();
     }
     let after = opened(&file).unwrap();
@@ -112,7 +112,7 @@ fn hostile_streams_are_refused() {
     // A window of 3.75 GiB.
     let vast = [0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3 | 7, 1, 0, 0];
     assert!(said(&vast).contains("cannot be unpacked"));
-    // Packed once more, it is left alone.
+    // A packed record inside of packed records is ignored.
     let mut inner = Vec::new();
     File::record(&mut inner, COMPRESSED, 0, &whole[..48]);
     assert_eq!(

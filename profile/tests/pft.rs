@@ -1,4 +1,5 @@
-//! `.pft`: what goes in comes out, and damaged files give what is whole.
+//! `.pft`: a store that is written and read again is the same, and of damaged files the undamaged
+//! parts are read.
 
 use profile::formats::{FormatError, folded, pft};
 use profile::{
@@ -134,14 +135,14 @@ fn report(view: &View) -> Report {
     selection.expect("not cancelled").report()
 }
 
-/// A report without what depends on the order of numbers.
+/// Returns a report as text, without what depends on the order of numbers.
 fn text(view: &View) -> Vec<String> {
     let report = report(view);
     let mut lines: Vec<String> = report
         .functions
         .into_iter()
         .map(|mut row| {
-            // A function is called by its first frame, which may be another.
+            // A function is identified by its first frame, which may be another one.
             row.id = profile::FrameId(0);
             (row.address, row.kind) = (0, FrameKind::User);
             (row.file, row.line) = (None, 0);
@@ -149,7 +150,7 @@ fn text(view: &View) -> Vec<String> {
         })
         .collect();
     for mut row in report.processes {
-        // Of two as frequent ones it is that with the lower number.
+        // Of two functions that are equally frequent, the one with the lower number is on top.
         (row.id, row.top_function) = (ProcessId(0), None);
         lines.push(format!("{row:?}"));
     }
@@ -201,7 +202,7 @@ proptest! {
         prop_assert!(notes.is_empty(), "{:?}", notes);
         prop_assert_eq!(text(&store.view()), text(&again.view()));
 
-        // Written again it is the same, too.
+        // Writing and reading it once more changes nothing.
         let mut second = Vec::new();
         pft::write(&again.view(), &mut second).unwrap();
         let (third, _) = read(&second).unwrap();
@@ -234,7 +235,7 @@ proptest! {
         let at = at % file.len();
         file[at] ^= 1u8 << bit;
         if let Ok((_, notes)) = read(&file) {
-            // Only the minor version may be anything.
+            // A change of the minor version has no effect, so it need not be noticed.
             prop_assert!(!notes.is_empty() || (10..12).contains(&at), "byte {}", at);
         }
     }
@@ -246,7 +247,7 @@ proptest! {
     }
 }
 
-/// A block of these contents with a right checksum, in a file.
+/// A file with one block of these contents, with a correct checksum.
 fn stored_block(raw: &[u8]) -> Vec<u8> {
     let mut file = pft::MAGIC.to_vec();
     file.extend_from_slice(&[1, 0, 0, 0]);
@@ -263,7 +264,7 @@ fn stored_block(raw: &[u8]) -> Vec<u8> {
 
 fn file(samples: &[Given]) -> Vec<u8> {
     let mut store = empty();
-    // Long after the store's first second, as the clock of any machine.
+    // Long after the store's first second, as on the clock of any machine.
     let mut clock = 100_000;
     samples
         .iter()
@@ -278,7 +279,7 @@ fn file(samples: &[Given]) -> Vec<u8> {
 fn what_came_after_the_end_is_not_written() {
     let mut store = empty();
     let mut clock = 0;
-    // At 1.0, 1.5, 2.0 and 2.01 seconds, and later ones.
+    // Samples at 1.0, 1.5, 2.0 and 2.01 seconds, and later ones.
     for step in [100, 50, 50, 1, 70, 100] {
         let given = Given {
             step,
@@ -301,17 +302,18 @@ fn what_came_after_the_end_is_not_written() {
     assert_eq!(writer.samples(), 3);
     let (store, notes) = read(&file).unwrap();
     assert_eq!((store.stats().samples, notes), (3, Vec::new()));
-    // It is as long as it was, for who divides by that; also once more written.
+    // The end is kept, because the duration is what rates are divided by; also if the file is
+    // written once more.
     assert_eq!(store.view().end_ns(), Some(2_009_999_999));
     let mut again = Vec::new();
     pft::write(&store.view(), &mut again).unwrap();
     let (mut again, _) = read(&again).unwrap();
     assert_eq!(again.view().end_ns(), Some(2_009_999_999));
     assert_eq!(profile_seconds(&again.view()), 1.009_999_999);
-    // What ran until then and had no more samples was idle.
+    // Processes without further samples were idle until the new end.
     again.end(7_500_000_000);
     assert_eq!(again.view().end_ns(), Some(7_500_000_000));
-    // An end that samples lie behind is none.
+    // An end that is before the last sample is ignored.
     again.end(1_700_000_000);
     assert_eq!(again.view().end_ns(), Some(3_000_000_000));
 }
@@ -332,7 +334,7 @@ fn what_is_no_pft_is_refused_and_newer_ones_say_so() {
     assert!(matches!(read(&file), Err(FormatError::Newer(9, 2))));
 }
 
-/// Recorded and counted by a proftop that wrote version 1.
+/// A file that a proftop recorded and counted that wrote version 1.
 #[test]
 fn files_of_version_1_are_read() {
     let file = include_bytes!("files/version-1.pft");
@@ -356,7 +358,7 @@ fn files_of_version_1_are_read() {
     assert!(again.len() < file.len() * 3 / 4, "{}", again.len());
 }
 
-/// Small blocks are one stream, also where a large one comes between them.
+/// Small blocks are one stream, also if a large block comes between them.
 #[test]
 fn large_blocks_may_come_between_small_ones() {
     let mut store = empty();
@@ -419,27 +421,28 @@ fn cpus_that_were_busier_than_they_could_be_were_busy_all_the_time() {
 #[test]
 fn numbers_that_cannot_be_are_refused() {
     for raw in [
-        // A thread of a process that is not there.
+        // A thread of a process that does not exist.
         &[5, 3, 9, 1, 0][..],
-        // A stack that shares with none.
+        // A stack that shares frames with a stack that does not exist.
         &[7, 2, 5, 0],
         // Samples of which only the number is there.
         &[10, 10, 0, 200, 1, 0, 0, 0, 0, 0, 0, 0],
-        // A sample of a stack that is not there.
+        // A sample of a stack that does not exist.
         &[5, 0, 16, 14, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 9, 0],
         // 2^60 strings.
         &[2, 200, 200, 200, 200, 200, 200, 200, 200, 1],
-        // A run of frames in no module.
+        // A run of frames in a module that does not exist.
         &[12, 5, 3, 0, 0, 1, 9],
-        // A stack that shares with none, and one of frames that are not there.
+        // A stack that shares frames with one that does not exist, and one of frames that do not
+        // exist.
         &[13, 4, 1, 2, 5, 0],
         &[13, 5, 1, 2, 0, 1, 7],
         // Numbers of nine bytes.
         &[13, 4, 9, 2, 0, 0],
-        // A name of a frame and one of a string that are not there.
+        // The name of a frame, and a name in a string, that do not exist.
         &[14, 6, 1, 5, 1, 0, 1, 0],
         &[14, 6, 1, 0, 1, 0, 1, 9],
-        // A source of more links than can be.
+        // A source location with more inlined functions than are possible.
         &[15, 7, 1, 0, 2, 200, 200, 0, 0],
     ] {
         let (_, notes) = read(&stored_block(raw)).unwrap();
@@ -492,7 +495,7 @@ ruby;[no stack] 2
     for bad in ["a;b", "a;b x"] {
         let refused = folded::read(bad.as_bytes(), limits());
         assert!(matches!(refused, Err(FormatError::Unknown)), "{bad}");
-        // Behind a line that was read it is a damaged file.
+        // After a line that was read, such a line makes it a damaged file.
         let later = format!("a;b 5\n{bad}");
         let refused = folded::read(later.as_bytes(), limits());
         assert!(matches!(refused, Err(FormatError::Damaged(_))), "{bad}");
@@ -510,7 +513,7 @@ fn folded_lines_of_odd_names_are_read_back() {
     let mut again = Vec::new();
     folded::write(&selection, &mut again).unwrap();
     assert_eq!(String::from_utf8(again).unwrap(), text);
-    // A name that begins a comment must not make one.
+    // A first name with the character that begins a comment must not become one.
     let store = folded::read(";#a;b 5\n".as_bytes(), limits()).unwrap();
     let selection = store
         .view()
@@ -521,7 +524,7 @@ fn folded_lines_of_odd_names_are_read_back() {
     assert_eq!(String::from_utf8(line).unwrap(), ";#a;b 5\n");
 }
 
-/// How long the contents of each block of a file are, from the blocks' headers.
+/// Returns the length of the contents of each block of a file, from the blocks' headers.
 fn block_lengths(file: &[u8]) -> Vec<usize> {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
     let mut lengths = Vec::new();
@@ -537,7 +540,7 @@ fn block_lengths(file: &[u8]) -> Vec<usize> {
 
 #[test]
 fn many_deep_stacks_of_one_second_become_several_blocks() {
-    // All samples of a file without times are of one second.
+    // All samples of a file without times are in one second.
     let mut random = Random::new(3);
     let mut text = String::new();
     for _ in 0..10_000 {
@@ -549,7 +552,7 @@ fn many_deep_stacks_of_one_second_become_several_blocks() {
     let store = folded::read(text.as_bytes(), limits()).expect("it is read");
     let mut file = Vec::new();
     pft::write(&store.view(), &mut file).unwrap();
-    // Readers refuse more than 16 MiB: all of these stacks together are four.
+    // Readers refuse blocks above 16 MiB: all of these stacks together are 4 MiB.
     let lengths = block_lengths(&file);
     assert!(lengths.iter().all(|len| *len < 2 << 20), "{lengths:?}");
     let (again, notes) = read(&file).expect("it is read again");

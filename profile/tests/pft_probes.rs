@@ -1,4 +1,4 @@
-//! What probes counted goes into a recording and comes back, whatever happens to the file.
+//! Counts of probes that are written to a recording and read again, whatever happens to the file.
 
 use profile::formats::{FormatError, pft};
 use profile::probes::{
@@ -18,7 +18,7 @@ fn read(file: &[u8]) -> Result<(Store, Vec<String>), FormatError> {
     pft::read(file, Limits::default())
 }
 
-/// One thing that happens to a log.
+/// A change of a log.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Place,
@@ -67,7 +67,8 @@ fn about(number: u64) -> ProbeAbout {
     }
 }
 
-/// What a probe counted in a second, of what its record has.
+/// Makes random counts of a probe in one second, of the texts, stacks and threads that its record
+/// has.
 fn tally(log: &ProbeLog, probe: usize, number: u64) -> CallTally {
     let record = &log.probes()[probe];
     let count = |of: usize| (0..of as u32).map(|at| (at, number % 1_000 + 1)).collect();
@@ -98,7 +99,7 @@ fn tally(log: &ProbeLog, probe: usize, number: u64) -> CallTally {
     }
 }
 
-/// Does one thing to a log, if there is what it needs.
+/// Makes a change to a log, if the log has what the change needs.
 fn take(log: &mut ProbeLog, step: Step, number: u64) {
     let probe = match log.probes().len() {
         0 => None,
@@ -130,7 +131,7 @@ fn take(log: &mut ProbeLog, step: Step, number: u64) {
         }
         (Step::Name, _) if !log.frames().is_empty() => {
             let frame = number as usize % log.frames().len();
-            // The first name that a frame has is its last.
+            // A frame is named only once.
             if log.frames()[frame].name.is_none() {
                 log.set_frame_name(frame as u32, format!("f{}", number % 5).into());
             }
@@ -150,7 +151,7 @@ fn take(log: &mut ProbeLog, step: Step, number: u64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// In however many blocks it is written.
+    /// The number of blocks in which it is written makes no difference.
     #[test]
     fn what_is_written_while_it_grows_comes_back(
         steps in prop::collection::vec(step(), 0..80),
@@ -170,7 +171,7 @@ proptest! {
         prop_assert!(notes.is_empty(), "{:?}", notes);
         let (again, expected) = (again.view(), store.view());
         prop_assert_eq!(again.probes(), expected.probes());
-        // Written at once it is the same.
+        // Written in one piece, it is the same.
         let mut whole = Vec::new();
         pft::write(&again, &mut whole).unwrap();
         let second = read(&whole).unwrap().0.view();
@@ -178,7 +179,7 @@ proptest! {
     }
 }
 
-/// A log with some of everything.
+/// A log with some of everything that a log can have.
 fn some() -> Store {
     let mut store = store();
     let log = store.probes_mut();
@@ -212,7 +213,8 @@ fn without_any_sample_it_has_the_time_of_what_was_counted() {
     assert_eq!(calls(window), (10..20).sum::<u64>());
 }
 
-/// The contents of the one block of a small file, unpacked, in a block that stores them.
+/// Returns a file with the contents of the only block of a small file, unpacked and stored as they
+/// are.
 fn stored(raw: &[u8]) -> Vec<u8> {
     let mut file = pft::MAGIC.to_vec();
     file.extend_from_slice(&[2, 0, 4, 0]);
@@ -239,7 +241,7 @@ fn section(records: &[(u8, &[u8])]) -> Vec<u8> {
     stored(&raw)
 }
 
-/// A probe without a name that reads nothing.
+/// The record of a probe that has no name and reads no values.
 const PROBE: (u8, &[u8]) = (1, &[0; 14]);
 
 #[test]
@@ -253,7 +255,7 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         "{:?}",
         fine.1
     );
-    // A caller that is not there.
+    // A caller that does not exist.
     counts.truncate(15);
     counts.extend([1, 3, 3, 0, 0]);
     for records in [
@@ -264,7 +266,7 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         &[PROBE, (6, &[0, 9])],
         &[PROBE, (7, &counts)],
         &[PROBE, (7, &[0, 0, 0])],
-        // More values than it has.
+        // More values than the probe has.
         &[PROBE, (7, &[&[0; 17][..], &[1, 0, 0]].concat())],
         &[(1, &[0; 13])],
         &[(8, &[0, 0, 0])],
@@ -272,17 +274,17 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         let (_, notes) = read(&section(records)).unwrap();
         assert!(notes[0].contains("damaged"), "{records:?}: {notes:?}");
     }
-    // Another kind of record is of a newer version.
+    // Another kind of record comes from a newer version.
     let (_, notes) = read(&section(&[(77, &[1, 2, 3]), PROBE])).unwrap();
     assert!(notes.iter().any(|note| note.contains("newer")), "{notes:?}");
 }
 
-/// Whatever is changed in the contents of a block whose checksum is right.
+/// Any change of the contents of a block, with a correct checksum.
 #[test]
 fn damaged_records_never_panic_and_can_be_written_again() {
     let mut random = Random::new(19);
-    // Texts of a probe and its records are small numbers, so that much of what is changed
-    // is still something.
+    // Texts of a probe and its records are small numbers, so that many of the changed numbers are
+    // valid.
     let mut raw = Vec::new();
     let strings: Vec<u8> = (0..9).flat_map(|at| [1, b'a' + at]).collect();
     raw.extend([2, strings.len() as u8]);

@@ -1,5 +1,5 @@
-//! pprof: what goes in comes out but for what it cannot hold, other readers
-//! agree, and files of strangers do no harm.
+//! pprof: a profile that is written and read again is the same except for what pprof cannot hold,
+//! other readers agree, and files of strangers do no harm.
 
 use crate::common::{Given, given, limits, select, store, text, unmarked};
 use flate2::Compression;
@@ -68,8 +68,8 @@ proptest! {
         let mut damaged = file.clone();
         let at = at % file.len();
         damaged[at] ^= 0x10;
-        // The header says little, and the last bits before the checksum may be
-        // nothing but filling; else the checksum tells.
+        // The header has little meaning, and the last bits before the checksum may be padding; any
+        // other change is detected by the checksum.
         if let Ok((after, _)) = pprof::read(&damaged[..], limits()) {
             let (before, after) = (select(&before, ""), select(&after, ""));
             prop_assert_eq!(text(&before), text(&after), "byte {}", at);
@@ -89,7 +89,7 @@ fn packed(message: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// A profile of one type, by hand: what comes after it is given.
+/// Reads a profile with one type of value, made by hand; `rest` has everything after the type.
 fn by_hand(rest: &[&[u8]]) -> Result<(Store, Vec<String>), FormatError> {
     let mut message = vec![0x0a, 4, 0x08, 1, 0x10, 2];
     for text in ["", "samples", "count"] {
@@ -100,13 +100,13 @@ fn by_hand(rest: &[&[u8]]) -> Result<(Store, Vec<String>), FormatError> {
     pprof::read(&packed(&message)[..], limits())
 }
 
-/// As Go writes a heap: the type of the period comes first.
+/// A heap profile as Go writes it: the type of the period comes first.
 fn heap() -> Vec<u8> {
     let mut message = vec![0x5a, 4, 0x08, 3, 0x10, 4];
     for (name, unit) in [(1, 2), (3, 4)] {
         message.extend([0x0a, 4, 0x08, name, 0x10, unit]);
     }
-    // 3 objects of 30 bytes at one place, 4 of none at another.
+    // 3 objects of 30 bytes at one place, and 4 objects of 0 bytes at another.
     message.extend([0x12, 7, 0x08, 1, 0x12, 3, 3, 0x80 | 30, 0]);
     message.extend([0x12, 6, 0x08, 2, 0x12, 2, 4, 0]);
     for location in [1, 2] {
@@ -182,7 +182,7 @@ fn numbers_that_lead_nowhere_are_refused() {
     assert!(by_hand(&[LOCATION, &vast[..14], &[0]]).is_err());
 }
 
-/// The tool that everyone has; `None` where it is missing, and then says so.
+/// Runs `go tool pprof` and returns its output; `None`, with a message, if go is missing.
 fn go_pprof(arguments: &[&str]) -> Option<String> {
     let output = Command::new("go")
         .args(["tool", "pprof"])
@@ -228,7 +228,7 @@ fn the_real_pprof_counts_the_same() {
     let (Some(top), Some(tags)) = (top, tags) else {
         return;
     };
-    // It adds up functions of one name, whatever module they are in.
+    // pprof adds up functions of one name, whatever module they are in.
     let mut own = BTreeMap::new();
     for row in selection.functions() {
         if row.name_state == profile::RowName::Named {
@@ -254,7 +254,8 @@ fn the_real_pprof_counts_the_same() {
     }
 }
 
-/// The kernel's frames are met first, as a rule, and libraries' before the program's.
+/// Samples usually begin with frames of the kernel, then of libraries, then of the program; pprof
+/// takes the first mapping for the program.
 #[test]
 fn the_real_pprof_calls_a_profile_by_its_program() {
     let mut store = Store::new(limits());
@@ -290,10 +291,10 @@ fn the_real_pprof_calls_a_profile_by_its_program() {
     }
 }
 
-/// Where Debian's golang-github-google-pprof-dev has the schema.
+/// Where Debian's package golang-github-google-pprof-dev has the schema.
 const SCHEMA: &str = "/usr/share/gocode/src/github.com/google/pprof/proto";
 
-/// What protoc makes of a message by pprof's own schema, as text.
+/// Decodes a message with protoc by pprof's own schema, and returns it as text.
 fn decoded(message: &[u8]) -> Option<String> {
     if !std::path::Path::new(SCHEMA).join("profile.proto").exists() {
         test_support::skip("pprof by its schema: needs Debian's golang-github-google-pprof-dev");
@@ -320,7 +321,7 @@ fn decoded(message: &[u8]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// The messages of one name, at the outermost level: their lines.
+/// Returns the lines of each outermost message with this name.
 fn messages<'a>(text: &'a str, name: &str) -> Vec<Vec<&'a str>> {
     let head = format!("{name} {{");
     let mut lines = text.lines();
@@ -331,7 +332,7 @@ fn messages<'a>(text: &'a str, name: &str) -> Vec<Vec<&'a str>> {
     found
 }
 
-/// The numbers of a field, in the order of the file.
+/// Returns the numbers of a field, in the order of the file.
 fn numbers(lines: &[&str], field: &str) -> Vec<u64> {
     let fields = lines
         .iter()
@@ -353,7 +354,7 @@ fn the_schema_of_pprof_decodes_what_we_write() {
     let Some(text) = decoded(&message) else {
         return;
     };
-    // A field that the schema does not have is shown by its number.
+    // protoc prints a field that the schema does not have by its number.
     let is_unknown = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
     assert_eq!(text.lines().find(is_unknown), None);
     let strings: Vec<&str> = text
@@ -363,7 +364,7 @@ fn the_schema_of_pprof_decodes_what_we_write() {
         .collect();
     assert_eq!(strings[0], "");
 
-    // Samples of the innermost function, by its name.
+    // The number of samples of each innermost function, by its name.
     let field = |lines: &[&str], name: &str| numbers(lines, name).first().copied().unwrap_or(0);
     let functions: BTreeMap<u64, &str> = messages(&text, "function")
         .into_iter()

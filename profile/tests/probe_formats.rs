@@ -1,4 +1,4 @@
-//! What probes counted, in the formats of other tools.
+//! Counts of probes in the formats of other tools.
 
 use flate2::read::GzDecoder;
 use profile::formats::{Format, read_metric};
@@ -9,7 +9,7 @@ use std::io::Read as _;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A probe that counted in the seconds 5, 6 and 9.
+/// A selection of a probe that counted in the seconds 5, 6 and 9.
 fn selection(window: TimeRange) -> Selection {
     let mut store = Store::new(Limits::default());
     store.begin(5 * SECOND_NS);
@@ -126,7 +126,7 @@ fn pprof_has_calls_and_times_that_add_up() {
             .find(|row| &*row.name == "open_account");
         (report.samples, row.map_or(0, |row| row.total_samples))
     };
-    // 35 calls, 31 of which have ended, each in the middle of its bucket.
+    // 35 calls, 31 of which have ended; the duration of each is the middle of its bucket.
     assert_eq!(sum("calls"), (35, 35));
     assert_eq!(sum("latency"), (31 * 1_152, 31 * 1_152));
     assert_eq!(sum("stacks"), (8, 8));

@@ -12,7 +12,7 @@ const STAMP_NS: u64 = 10_000_000;
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// Time goes on, or a little back, in stamps of 10 ms.
+    /// Adds a sample; the clock moves on, or a little back, in steps of 10 ms.
     Sample {
         step: i64,
         process: u32,
@@ -23,11 +23,11 @@ enum Op {
     AddProcess(u32),
     Exit(u32),
     AddModule(u32),
-    /// Ask for so many names and answer.
+    /// Requests this number of names, and answers.
     Name(usize),
-    /// Answer for any number, asked or not.
+    /// Gives a name to any frame, requested or not.
     NameAny(u32, Option<u8>),
-    /// Tell the chain of any frame: so many inlined functions.
+    /// Gives a frame a source with this number of inlined functions.
     Source(u32, u8),
     Report {
         window_ms: u64,
@@ -65,7 +65,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The names of this test: a few, so that frames join; some frames have none.
+/// Returns the name of a frame in this test: there are few, so that frames join; some have none.
 fn answer(frame: Frame) -> NameState {
     match frame.address % 4 {
         0 => NameState::Unnamed(NoName::Stripped),
@@ -75,7 +75,7 @@ fn answer(frame: Frame) -> NameState {
 
 struct Run {
     store: Store,
-    /// Of the next sample, in stamps.
+    /// Time of the next sample, in steps of 10 ms.
     clock: i64,
     taken: Vec<Taken>,
     names: HashMap<FrameId, NameState>,
@@ -175,8 +175,8 @@ impl Run {
         self.store.report(window, now_ns)
     }
 
-    /// Names, once told, are told the same for ever; a reason for having none
-    /// only gives way to a name.
+    /// Checks that a name never changes, and that a reason for having no name changes only to a
+    /// name.
     fn check_names(&mut self) {
         for id in (0..40).map(FrameId) {
             let state = self.store.name(id);
@@ -195,7 +195,7 @@ impl Run {
     }
 }
 
-/// What holds for every report.
+/// Checks the sums in a report.
 fn check_sums(report: &Report) {
     let self_sum: u64 = report.functions.iter().map(|f| f.self_samples).sum();
     assert_eq!(self_sum, report.samples, "self adds up to everything");
@@ -240,7 +240,7 @@ fn trend_sum(trends: impl Iterator<Item = [u64; TREND_LEN]>) -> u64 {
     trends.flatten().sum()
 }
 
-/// The counts of a window, the slow way.
+/// Counts a window in a slow way, and compares the report with it.
 fn check_against_model(run: &mut Run, window: Duration) {
     let now_ns = run.now_ns();
     let report = run.report(window, now_ns);
@@ -255,7 +255,7 @@ fn check_against_model(run: &mut Run, window: Duration) {
     assert_eq!(report.samples, inside.len() as u64);
 
     for row in &report.functions {
-        // The frames of the row's function, by way of the owners.
+        // The frames of the row's function, by the owner of each.
         let members: HashSet<Frame> = (1..report.owners.len() as u32)
             .map(FrameId)
             .filter(|id| report.owners[id.0 as usize] == row.id)
@@ -293,7 +293,7 @@ proptest! {
         window_ms in 0..30_000u64,
     ) {
         let mut run = Run::new(Limits::default());
-        // The model knows of no inlined functions.
+        // The model does not know inlined functions.
         for op in ops.into_iter().filter(|op| !matches!(op, Op::Source(..))) {
             run.step(op);
             run.check_names();
@@ -302,7 +302,7 @@ proptest! {
         check_against_model(&mut run, Duration::from_secs(500));
     }
 
-    /// Bounds so tight that everything leaves all the time.
+    /// Limits that are so low that everything is always being dropped.
     #[test]
     fn nothing_panics_when_memory_is_short(
         ops in prop::collection::vec(op(), 0..300),

@@ -1,5 +1,4 @@
-//! Queries over random histories, against what they must have in common and a
-//! count the slow way.
+//! Queries over random histories, compared with each other and with a slow count.
 
 use profile::diff::Diff;
 use profile::filter::{Action, Clause};
@@ -44,7 +43,7 @@ fn given() -> impl Strategy<Value = Given> {
     )
 }
 
-/// A function of an interpreter, and one that it runs.
+/// Addresses of a function of an interpreter, and of one that it runs.
 const INTERPRETER: u64 = 12;
 const RUN: u64 = 13;
 
@@ -69,8 +68,8 @@ fn frame(address: u64) -> Frame {
     }
 }
 
-/// Addresses 4 and 5 have a function inlined, 9 has no name; the others are
-/// called after themselves, by twos.
+/// A store in which addresses 4 and 5 have an inlined function, and 9 has no name; of the others,
+/// two adjacent ones have the same name.
 fn store(samples: &[Given]) -> Store {
     let mut store = Store::new(Limits::default());
     for (id, name) in [
@@ -136,7 +135,7 @@ fn tree(selection: &Selection, direction: Direction, group_by: GroupBy) -> CallT
         .expect("not cancelled")
 }
 
-/// Children and own samples add up at every node; gives the number of nodes.
+/// Checks that children and own samples add up at every node; returns the number of nodes.
 fn check_sums(tree: &CallTree, node: &Node) -> usize {
     let children = tree.children(node);
     let sum: u64 = children.iter().map(|child| child.samples).sum();
@@ -149,7 +148,8 @@ fn check_sums(tree: &CallTree, node: &Node) -> usize {
         .sum::<usize>()
 }
 
-/// Each row has what the lists of CPUs and threads say, the last one the rest.
+/// Checks that each row has the samples of its CPU or thread in the lists, and the last row the
+/// rest.
 fn check_rows(selection: &Selection, rows: &HeatRows, heat: &HeatMap) {
     let sum = |row| {
         (0..heat.columns())
@@ -184,7 +184,7 @@ fn check_rows(selection: &Selection, rows: &HeatRows, heat: &HeatMap) {
     }
 }
 
-/// Filters that a person may type here.
+/// Generates filters that a user could type here.
 fn clauses() -> impl Strategy<Value = Vec<&'static str>> {
     let known = vec![
         "f1",
@@ -254,7 +254,7 @@ proptest! {
                 prop_assert_eq!(tree.stacks().map(|(_, n)| n).sum::<u64>(), all);
             }
         }
-        // The first level from the bottom is the list of functions.
+        // The first level of the tree from the bottom is the list of functions.
         let tree = tree(&selection, Direction::BottomUp, GroupBy::None);
         let mut own: HashMap<_, u64> = HashMap::new();
         for child in tree.children(&tree.root()) {
@@ -270,7 +270,7 @@ proptest! {
             prop_assert_eq!(sum(&page.callers), row.total_samples);
             prop_assert_eq!(sum(&page.callees), row.total_samples);
             let own = page.callees.iter().find(|c| c.kind == NeighbourKind::Own);
-            // An innermost occurrence on top is what self is.
+            // Self samples are those in which the innermost occurrence is on top.
             prop_assert_eq!(own.map_or(0, |c| c.samples), row.self_samples);
             prop_assert_eq!(selection.heat(&HeatRows::parts(4), Some(row.id)).cells.iter().sum::<u64>(), row.total_samples);
             prop_assert!(page.heaviest_samples > 0 && page.heaviest.contains(&row.id));
@@ -288,7 +288,7 @@ proptest! {
         let mut before = u64::MAX;
         for n in 0..=clauses.len() {
             let selection = select(&view, &filter(&clauses[..n].join(" ")));
-            // Whatever the filter is about: stacks, threads, or CPUs.
+            // This holds whether the filter is about stacks, threads, or CPUs.
             prop_assert_eq!(selection.offered(), all);
             prop_assert!(selection.samples() <= before);
             prop_assert!(selection.samples() <= selection.offered());
@@ -307,7 +307,7 @@ proptest! {
             prop_assert_eq!((row.a_self, row.a_total), (row.b_self, row.b_total));
             prop_assert!(!row.sure && !row.is_new() && !row.is_gone());
         }
-        // Both sides add up, and turning them round turns the rows round.
+        // Both sides add up, and exchanging them exchanges the columns of the rows.
         let b = select(&store(&others).view(), &Query::default());
         let (there, back) = (Diff::new(&a, &b), Diff::new(&b, &a));
         let sum = |diff: &Diff| {
@@ -483,9 +483,9 @@ fn an_interpreter_is_charged_to_what_it_runs() {
     for (stack, by, expected) in [
         (vec![0, own, run, own, 6], "", vec!["f3", "run", "f0"]),
         (vec![own, run], "show:internals", vec!["run", "f6"]),
-        // It is there for the other clauses.
+        // The interpreter's function is still there for the other clauses.
         (vec![own, run], "f6", vec!["run"]),
-        // Nobody else is to be charged.
+        // The interpreter runs no function that it could be charged to.
         (vec![own, 6], "", vec!["f3", "f6"]),
         (vec![own, run], "only:mod:libpython3.12", vec!["f6"]),
     ] {
@@ -592,7 +592,7 @@ fn a_family_is_a_process_with_all_that_descend_from_it() {
     let [parent, child, stranger] = sorted[..] else {
         panic!("{pids:?}");
     };
-    // The child was started by a shell without samples, which the parent started.
+    // The child was started by a shell without samples, and the shell by the parent.
     let child_id = ProcessId(1);
     store.set_process_details(
         child_id,
@@ -645,7 +645,7 @@ fn a_clause_made_from_a_name_matches_just_that() {
     assert_eq!(query.filter, "!fn:f3".parse::<Filter>().unwrap());
 }
 
-/// The addresses of a function add up to it.
+/// Checks that the addresses of a function add up to the function.
 #[track_caller]
 fn check_code(selection: &Selection, row: &profile::FunctionRow) {
     if selection.view().function(row.id).role != Role::Function {
@@ -665,7 +665,7 @@ fn check_code(selection: &Selection, row: &profile::FunctionRow) {
         one.insert(address.frame, 0);
         each.insert(address.frame, number);
     }
-    // All in one group are the function, each in its own are the addresses.
+    // All addresses in one group are the function, each in its own group are the addresses.
     let groups = |groups| selection.code_groups(row.id, groups, &cancel).unwrap();
     assert_eq!(groups(&one)[0].total_samples, code.total_samples);
     for (address, group) in code.addresses.iter().zip(groups(&each)) {
@@ -683,8 +683,8 @@ fn check_code(selection: &Selection, row: &profile::FunctionRow) {
     assert!(!code.pids.is_empty());
 }
 
-/// `main` (0x10, 0x14) calls `sum` (0x20, 0x24), which calls itself and has
-/// `add` inlined at 0x24.
+/// A profile in which `main` (0x10, 0x14) calls `sum` (0x20, 0x24), which calls itself, and into
+/// which `add` is inlined at 0x24.
 fn calls() -> View {
     let mut store = Store::new(Limits::default());
     store.add_module(ModuleId(0), "a", "/usr/bin/a");
@@ -737,7 +737,7 @@ fn calls() -> View {
     store.view()
 }
 
-/// By address: self, inlined, total; and the code itself.
+/// Returns the counts of a function by address (self, inlined, total), and its code.
 fn code(filters: &str, name: &str) -> (Vec<(u64, [u64; 3])>, FunctionCode) {
     let view = calls();
     let selection = select(&view, &filter(filters));
@@ -760,13 +760,13 @@ fn code(filters: &str, name: &str) -> (Vec<(u64, [u64; 3])>, FunctionCode) {
 fn samples_of_a_function_lie_at_its_addresses() {
     let (main, code_of_main) = code("", "main");
     assert_eq!(main, [(0x10, [0, 0, 8]), (0x14, [11, 0, 31])]);
-    // Those that run come first, then those with most samples.
+    // Processes that still run come first, then those with most samples.
     assert_eq!(code_of_main.pids, [71, 72, 70]);
     assert_eq!(calls_of("main"), [("exit".into(), 13), ("sum".into(), 15)]);
-    // Once a sample, however often it calls itself.
+    // One sample counts once, however often `sum` calls itself.
     assert_eq!(calls_of("sum"), [("sum".into(), 7)]);
 
-    // What was inlined is on top, in the code of the other.
+    // The inlined function is on top, in the code of `sum`.
     let (sum, code_of_sum) = code("", "sum");
     assert_eq!(sum, [(0x20, [3, 0, 10]), (0x24, [0, 12, 12])]);
     assert_eq!(
@@ -784,7 +784,7 @@ fn samples_of_a_function_lie_at_its_addresses() {
     assert_eq!(&*calls_name(host), "sum");
 }
 
-/// What all of a function's code calls, by name.
+/// Returns the functions that a function calls from all of its code, by name.
 fn calls_of(name: &str) -> Vec<(String, u64)> {
     let view = calls();
     let selection = select(&view, &Query::default());

@@ -48,7 +48,7 @@ fn add(store: &mut Store, time_ns: u64, function: u64) {
     }));
 }
 
-/// One CPU that is busy with another function in each second, at these rates.
+/// One CPU at these rates, a second each, which runs another function in each second.
 fn busy(rates: &[u32]) -> View {
     let changes: Vec<(u64, u32)> = (0..)
         .map(|second| second * SECOND)
@@ -57,7 +57,7 @@ fn busy(rates: &[u32]) -> View {
     let mut store = empty(&changes);
     for (second, hz) in (0..).zip(rates) {
         for tick in 0..u64::from(*hz) {
-            // The first after the change comes when its time has passed.
+            // The first sample after a change comes when one period has passed.
             let time_ns = second * SECOND + (tick + 1) * SECOND / u64::from(*hz) - 1;
             add(&mut store, time_ns, second + 1);
         }
@@ -75,7 +75,7 @@ fn name_all(store: &mut Store) {
 }
 
 fn of_second(second: u64) -> TimeRange {
-    // After its start, up to its end.
+    // From the start of the second up to its end.
     let start = (second * SECOND).saturating_sub(1);
     TimeRange::between(start, (second + 1) * SECOND - 1)
 }
@@ -89,7 +89,7 @@ fn select(view: &View, window: TimeRange) -> Selection {
 }
 
 fn is_near(count: u64, expected: u64) -> bool {
-    // Of each stretch at another rate as much as one sample of it stands for.
+    // Each part at another rate may differ by what one of its samples stands for.
     count.abs_diff(expected) <= expected / 9
 }
 
@@ -109,7 +109,7 @@ fn a_busy_second_is_a_second_of_cpu_at_any_rate() {
     }
     let told = report.reweighed.expect("the rate changed");
     assert_eq!(told.taken, 99 + 999 + 19 + 499);
-    // As good as 1 / (sum of the squares of shares / samples) equal ones.
+    // The samples are worth as much as 1 / (sum of the squares of shares / samples) equal ones.
     let shares = [99.0, 999.0, 19.0, 499.0].map(|n: f64| 1.0 / 16.0 / n);
     let as_good_as = 1.0 / shares.iter().sum::<f64>();
     let found = report.samples as f64 * told.evidence;
@@ -186,7 +186,7 @@ fn recordings_keep_their_rates_and_others_get_weights() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the rates and the window, every column counts every sample once.
+    /// Whatever the rates and the window are, the columns together count every sample once.
     #[test]
     fn every_column_adds_up(
         steps in prop::collection::vec((0..40u64, 0..5u64), 1..300),

@@ -1,4 +1,4 @@
-//! What a report says about small, hand-made histories.
+//! Reports of small, hand-made histories.
 
 use profile::{
     Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName, ProcessId, Report,
@@ -49,7 +49,7 @@ fn add(store: &mut Store, time_ns: u64, tid: u32, frames: &[Frame]) {
     assert!(kept);
 }
 
-/// Answers for all frames: the name is by the address's hundreds.
+/// Answers for all frames: the hundreds of an address give the name.
 fn name_all(store: &mut Store) {
     for id in store.frames_to_name(usize::MAX) {
         let address = store.frame(id).expect("asked for").address;
@@ -123,7 +123,7 @@ fn a_frame_without_a_name_is_shown_by_its_place() {
     assert_eq!(unnamed.completeness.unnamed, [(NoName::Stripped, 1)]);
 }
 
-/// Tells that `address` is line `line` of `own`, in whose code `inlined` lie.
+/// Sets the source of `address`: line `line` of `own`, into whose code `inlined` are inlined.
 fn set_source(store: &mut Store, address: u64, inlined: &[&str], own: &str, line: u32) {
     let link = |function, line| SourceFrame {
         function,
@@ -259,7 +259,7 @@ fn an_empty_store_has_an_empty_report() {
     assert_eq!(report.window.seconds(), 0.0);
 }
 
-/// A runtime's code has hundreds of addresses; they are one row until they have names.
+/// The code of a runtime has hundreds of addresses; they are one row until they have names.
 #[test]
 fn code_without_a_map_is_one_function_of_its_process() {
     let mut store = Store::new(Limits::default());
@@ -310,7 +310,7 @@ fn code_without_a_map_is_one_function_of_its_process() {
         addresses
     };
     assert_eq!(addresses(&mut store), [5, 5]);
-    // A map that is written later names what it has, and nothing else.
+    // A map that is written later gives a name to the address that it contains, and to no other.
     store.set_name(frames[0], NameState::Named("fibonacci".into()));
     let (found, unnamed) = rows(&mut store);
     assert_eq!(found, [unmapped(4), unmapped(5), ("fibonacci".into(), 1)]);

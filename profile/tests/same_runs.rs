@@ -1,5 +1,6 @@
-//! Two runs of one program: how often a comparison finds a difference that is none, and whether
-//! it finds one that is. The runs are made up: what varies in them, and for how long, is known.
+//! Two runs of one program: how often a comparison finds a difference where there is none, and
+//! whether it finds one where there is one. The runs are simulated, so that what varies in them,
+//! and for how long, is known.
 
 use profile::diff::{Diff, FALSE_RATE};
 use profile::{
@@ -16,11 +17,12 @@ const FUNCTIONS: [&str; 4] = ["parse", "encode", "store", "collect"];
 struct Program {
     seconds: f64,
     hz: u32,
-    /// How much of a CPU it takes, in turns, and how long a turn is in the mean.
+    /// The share of a CPU that it takes, alternating between these two, and the mean time between
+    /// two changes.
     cpu: [f64; 2],
     turn_s: f64,
-    /// How much of that each function has while it works, and while it collects garbage, in
-    /// turns, and how long a turn is in the mean.
+    /// The share of each function in that while it works, and while it collects garbage, in turns;
+    /// and the mean duration of a turn.
     shares: [[f64; 4]; 2],
     collecting_s: f64,
 }
@@ -40,7 +42,7 @@ impl Program {
         }
     }
 
-    /// Gets a tenth or a half of a CPU, by what else runs.
+    /// Gets a tenth or half of a CPU in turns, because of other programs.
     fn disturbed(self, turn_s: f64) -> Self {
         Self {
             cpu: [0.1, 0.5],
@@ -58,7 +60,7 @@ impl Program {
         }
     }
 
-    /// The first function takes so many times as much as before.
+    /// Makes the first function take `times` as much time as before.
     fn with_slower_first(self, times: f64) -> Self {
         let more = self.shares[0][0] * (times - 1.0);
         let slower = |shares: [f64; 4]| {
@@ -81,7 +83,7 @@ impl Program {
         self.run_with(random, busy, 2)
     }
 
-    /// Runs it on so many CPUs, which were so busy.
+    /// Runs it on a machine with `cpus` CPUs, which were `busy`.
     fn run_with(&self, random: &mut Random, busy: Busy, cpus: u32) -> Selection {
         let mut store = Store::new(Limits::default());
         store.set_info(Info {
@@ -137,12 +139,12 @@ impl Program {
     }
 }
 
-/// A number from 0 up to 1.
+/// Returns a random number from 0 up to 1.
 fn unit(random: &mut Random) -> f64 {
     random.below(1 << 52) as f64 / (1u64 << 52) as f64
 }
 
-/// One of two things, in turns of random length.
+/// Alternates between two states for random durations.
 struct Turns {
     now: usize,
     until: f64,
@@ -174,13 +176,13 @@ impl Turns {
     }
 }
 
-/// What a comparison says.
+/// The result of a comparison.
 struct Found {
-    /// Whether some function surely changed.
+    /// Whether some function changed for sure.
     any: bool,
-    /// Whether the first one did, and grew.
+    /// Whether the first function did, and grew.
     first_grew: bool,
-    /// Whether one would be said to have changed if samples were independent of each other.
+    /// Whether a function would count as changed if samples were independent of each other.
     any_by_count: bool,
 }
 
@@ -203,7 +205,7 @@ fn compare(a: &Selection, b: &Selection) -> Found {
     }
 }
 
-/// Of how many of so many pairs each of [`Found`] was found, in percent.
+/// Returns for each field of [`Found`] the percentage of pairs of runs for which it is true.
 fn percents(pairs: u32, seed: u64, before: Program, after: Program) -> [f64; 3] {
     let mut random = Random::new(seed);
     let mut found = [0; 3];
@@ -225,7 +227,7 @@ fn percents(pairs: u32, seed: u64, before: Program, after: Program) -> [f64; 3] 
     percents
 }
 
-/// With four hundred pairs, as many as this may be found where one in twenty is expected.
+/// With four hundred pairs, this many may be found if one in twenty is expected.
 const FALSE_MAX: f64 = FALSE_RATE * 100.0 + 3.0;
 const PAIRS: u32 = 400;
 
@@ -266,11 +268,12 @@ fn phases_of_the_program_are_no_difference() {
 
 #[test]
 fn a_function_that_takes_a_tenth_more_is_found() {
-    // Of 7,500 samples of it 750 more: seven standard deviations of independent samples.
+    // Of 7,500 samples of the first function 750 more: seven standard deviations of independent
+    // samples.
     let program = Program::even(50.0, 999);
     let [_, grew, _] = percents(40, 14, program, program.with_slower_first(1.1));
     assert!(grew >= 97.0, "{grew} %");
-    // Which parts of a second it gets varies, in two minutes by less than that.
+    // The parts of a second that the program gets vary, but in two minutes by less than that.
     let program = Program::even(120.0, 999).disturbed(0.05);
     let [_, grew, _] = percents(40, 15, program, program.with_slower_first(1.1));
     assert!(grew >= 80.0, "{grew} %");
@@ -288,7 +291,7 @@ fn amounts_of_time_are_not_compared_where_others_decide_them() {
         cpu: [0.15; 2],
         ..often
     };
-    // It got half as much, for the same work.
+    // The second run got half of the time, for the same work.
     let (a, b) = (
         often.run_on(&mut random, Busy::default()),
         seldom.run_on(&mut random, crowded),
@@ -297,7 +300,7 @@ fn amounts_of_time_are_not_compared_where_others_decide_them() {
     diff.compare_time();
     assert!(!diff.tests_time() && diff.sides().are_crowded());
     assert!(diff.rows.iter().all(|row| !row.sure));
-    // Where there was time left, that is a difference.
+    // If the machine had time left, this is a difference.
     let b = seldom.run(&mut random);
     let mut diff = Diff::new(&a, &b);
     diff.compare_time();
@@ -312,7 +315,7 @@ fn amounts_of_time_are_compared_where_nothing_else_ran() {
         cpu: [1.0; 2],
         ..Program::even(20.0, 999)
     };
-    // It had a whole CPU: the only one, or one of two that were busy.
+    // The program had a whole CPU: the only one, or one of two that were busy.
     for (busy_ms, of_ms, has_time) in [(950, 1_000, true), (1_900, 2_000, false)] {
         let busy = Busy { busy_ms, of_ms };
         let cpus = if has_time { 1 } else { 2 };

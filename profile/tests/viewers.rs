@@ -1,5 +1,5 @@
-//! Files of viewers in the browser: what goes in comes out but for what they
-//! cannot hold, their own readers agree, and files of strangers do no harm.
+//! Files for viewers in the browser: a profile that is written and read again is the same except
+//! for what they cannot hold, their own readers agree, and files of strangers do no harm.
 
 use crate::common::{self, Given, given, limits, select, store, unmarked};
 use profile::formats::{self, Format, FormatError, Opened};
@@ -18,7 +18,7 @@ fn opened(file: &[u8]) -> Result<Opened, FormatError> {
     formats::read(file, limits())
 }
 
-/// What the JSON of Firefox can hold, as text.
+/// Returns as text what Firefox's JSON can hold of a selection.
 fn held(selection: &Selection) -> Vec<String> {
     let report = selection.report();
     let mut lines = vec![common::stacks(selection)];

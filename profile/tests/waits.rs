@@ -1,4 +1,4 @@
-//! Waits: how many, how long, filtered by what they were for, and through a file.
+//! Waits: how many and how long they are, filtered by what they were for, and stored in a file.
 
 use profile::diff::Diff;
 use profile::filter::{Clause, SampleTest, States};
@@ -15,7 +15,7 @@ const MS: u64 = 1_000_000;
 const WAITING: ModuleId = ModuleId(9);
 const CODE: ModuleId = ModuleId(1);
 
-/// Functions by address.
+/// Names of functions; the index is the address.
 const NAMES: [&str; 8] = [
     "main",
     "worker",
@@ -24,11 +24,11 @@ const NAMES: [&str; 8] = [
     "handle",
     "pthread_join",
     "__futex_abstimed_wait_common",
-    // The kernel's begin here.
+    // Functions of the kernel begin here.
     "futex_wait",
 ];
 
-/// The first of [`NAMES`] that is the kernel's.
+/// The first of [`NAMES`] that is in the kernel.
 const FIRST_OF_KERNEL: u64 = 7;
 
 fn empty() -> Store {
@@ -46,8 +46,8 @@ fn empty() -> Store {
     store
 }
 
-/// Adds a sample of functions by their names, innermost first, under a frame that says what
-/// they waited for. `None`: they ran.
+/// Adds a sample of functions by their names, innermost first, under a frame that names the state
+/// of the wait. `None` if the thread ran.
 fn add(store: &mut Store, state: Option<&str>, names: &[&str], wait: WaitPart, weight_ns: u64) {
     let place = |name: &&str| NAMES.iter().position(|each| each == name).unwrap() as u64;
     let on_top = state.map(|state| Frame {
@@ -86,8 +86,8 @@ fn add(store: &mut Store, state: Option<&str>, names: &[&str], wait: WaitPart, w
     }
 }
 
-/// A server: a lock of 30 ms and then 10 ms in the queue, two short waits for work that
-/// stand for 80, another of 300 ms, and 20 ms on a CPU.
+/// The waits of a server: for a lock 30 ms and then 10 ms in the queue, two short waits for work
+/// that stand for 80 waits, another of 300 ms; and 20 ms on a CPU.
 fn server() -> View {
     let mut store = empty();
     let lock = ["pthread_mutex_lock", "handle", "worker", "main"];
@@ -150,7 +150,7 @@ fn waits(report: &Report, name: &str) -> Waits {
 fn check_server(view: &View) {
     let all = report(view, "");
     let main = waits(&all, "main");
-    // 1 for the lock, 40 for each of the short ones, 1 for the long one.
+    // 1 for the lock, 40 for each of the short waits, 1 for the long one.
     assert_eq!((main.count, main.drawn), (82, 4));
     assert_eq!((main.ns, main.longest_ns), (360 * MS, 300 * MS));
     assert!(!main.is_exact());
@@ -160,7 +160,7 @@ fn check_server(view: &View) {
     assert!(lock.is_exact());
     let queue = waits(&all, "[waiting: queue]");
     assert_eq!((queue.count, queue.mean_ns()), (1, Some(10 * MS)));
-    // It ran as well, which is no wait.
+    // It also ran, which is not a wait.
     let handle = row(&all, "handle");
     assert_eq!(handle.total_samples, 60 * MS);
     assert_eq!(handle.waits.unwrap().ns, 40 * MS);
@@ -185,11 +185,11 @@ fn states_are_kept_and_dropped() {
         ("state:disk", 0),
         ("state:idle", 320),
         ("state:run,idle", 340),
-        // The frame that says it may be hidden: the state stays.
+        // The frame that names the state may be hidden; the sample keeps its state.
         ("hide:mod:[waiting] state:lock", 30),
     ] {
         assert_eq!(sum(filter), kept, "{filter}");
-        // What one keeps the other drops.
+        // The opposite filter keeps the rest.
         let Some(clause) = filter.strip_prefix("state:") else {
             continue;
         };

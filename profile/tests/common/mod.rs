@@ -52,7 +52,7 @@ pub fn frame(address: u64) -> Frame {
     }
 }
 
-/// Addresses, thread, ending, weight.
+/// A random sample: addresses, thread, index of the ending, weight.
 pub type Given = (Vec<u64>, u32, usize, u64);
 
 pub fn given() -> impl Strategy<Value = Given> {
@@ -131,14 +131,14 @@ pub fn select(store: &Store, filter: &str) -> Selection {
     store.view().select(&query, &Cancel::new()).unwrap()
 }
 
-/// The stacks of a selection in the folded format.
+/// Writes the stacks of a selection in the folded format.
 pub fn stacks(selection: &Selection) -> String {
     let mut text = Vec::new();
     folded::write(selection, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
-/// The contents of a selection that pprof can hold, as text.
+/// Returns as text those contents of a selection that pprof can hold.
 pub fn text(selection: &Selection) -> Vec<String> {
     let report = selection.report();
     let mut lines = vec![stacks(selection), format!("{:?}", report.completeness)];
@@ -156,7 +156,8 @@ pub fn text(selection: &Selection) -> Vec<String> {
     lines
 }
 
-/// Stacks without the marks of kinds: a function without a place has no kind.
+/// Counts the folded stacks without the marks of kinds, for formats whose functions have no kind
+/// unless they have a place.
 pub fn unmarked(selection: &Selection) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for line in stacks(selection).lines() {

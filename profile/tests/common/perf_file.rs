@@ -40,7 +40,7 @@ impl File {
         out.extend(body);
     }
 
-    /// Adds a record with the trailer that names its process and time.
+    /// Adds a record with the trailer that names its process (7) and its time.
     pub fn told(&mut self, kind: u32, misc: u16, time: u64, body: &[u8]) {
         let mut body = body.to_vec();
         body.resize(body.len().next_multiple_of(8), 0);
@@ -178,15 +178,15 @@ pub fn with_id(id: &[u8]) -> [u8; 24] {
     file
 }
 
-/// Two processes, one of which becomes another program; the records of one CPU
-/// come after newer ones of the other.
+/// A file of two processes, one of which executes another program. Records of one CPU come after
+/// newer ones of the other.
 pub fn two_processes() -> File {
     let mut file = File::new(&[(1, 0)]);
     file.kernel_map([TEXT, 0x100_0000, TEXT], "[kernel.kallsyms]_text");
     file.kernel_map([0xffff_ffff_c000_0000, 0x1000, 0], "[xfs]");
     file.comm(7, 7, 1, false, "sh (old)");
     file.mmap2(7, 2, [0x40_0000, 0x10000, 0x1000], &[0; 24], "/bin/sh");
-    // Newer than what comes after it.
+    // Newer than the records after it.
     file.sample(1, 8, 8, 50_000_000, 1, &[USER_MARK, 0x50_0010]);
     let fork = [pairs(&[(8, 7), (8, 7)]), words(&[10])].concat();
     file.told(7, 0, 10, &fork);
