@@ -1,5 +1,5 @@
 //! Compares what this crate reads from the table of a stripped Go program with
-//! what others say of its twin that is not stripped: `go tool addr2line`, which
+//! what other tools say about its twin that is not stripped: `go tool addr2line`, which
 //! reads the same table and knows no inlined functions, and llvm-symbolizer,
 //! which reads DWARF.
 //!
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Both must have the same code at the same addresses; `GO` is the go command
-//! that built them. `COUNT` random addresses of Go's text, 20,000 if not told
-//! otherwise, are looked up. Prints each kind of difference with a few examples,
-//! and exits with 1 if there are any from the same table. What DWARF says may
+//! that built them. `COUNT` random addresses of Go's text (20,000 by default)
+//! are looked up. Prints each kind of difference with a few examples,
+//! and exits with 1 if there are any from the same table. The answers of DWARF may
 //! differ: the compiler moves lines there, and leaves out wrappers.
 
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// The texts of what differs, by what it is.
+/// Descriptions of the differences, by kind.
 type Differences = BTreeMap<&'static str, Vec<String>>;
 
 fn compare(
@@ -105,7 +105,7 @@ fn report(oracle: &str, differences: &Differences) {
     }
 }
 
-/// Function, file and line, innermost first.
+/// A chain of functions, innermost first: function, file and line.
 type Chain = Vec<(String, String, u32)>;
 
 fn own_chain(symbols: &GoSymbols, addr: u64) -> Chain {
@@ -114,7 +114,7 @@ fn own_chain(symbols: &GoSymbols, addr: u64) -> Chain {
     symbols.find(LinkAddr(addr)).iter().map(frame).collect()
 }
 
-/// Addresses that are the same each time.
+/// Returns random addresses, the same ones in every run.
 fn random_addresses(symbols: &GoSymbols, count: usize) -> Vec<u64> {
     let starts: Vec<u64> = symbols.starts().map(|start| start.0).collect();
     let (first, last) = (starts[0], starts[starts.len() - 1]);
@@ -141,7 +141,8 @@ fn llvm_symbolizer(twin: &str, addrs: &[u64]) -> Result<Vec<Chain>, Box<dyn Erro
         .collect())
 }
 
-/// The function whose code it is, with the innermost file and line.
+/// Asks `go tool addr2line`, which names the function whose code it is (without inlined ones), with
+/// the innermost file and line.
 fn go_addr2line(go: &str, twin: &str, addrs: &[u64]) -> Result<Vec<Chain>, Box<dyn Error>> {
     let text = ask(Command::new(go).args(["tool", "addr2line", twin]), addrs)?;
     let lines: Vec<&str> = text.lines().collect();
@@ -155,7 +156,7 @@ fn go_addr2line(go: &str, twin: &str, addrs: &[u64]) -> Result<Vec<Chain>, Box<d
     Ok(lines.chunks(2).map(frame).collect())
 }
 
-/// What a command answers to addresses, one a line.
+/// Runs a command that reads addresses, one a line, and returns its output.
 fn ask(command: &mut Command, addrs: &[u64]) -> Result<String, Box<dyn Error>> {
     let mut child = command
         .stdin(Stdio::piped())
@@ -169,7 +170,7 @@ fn ask(command: &mut Command, addrs: &[u64]) -> Result<String, Box<dyn Error>> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Pairs of lines: the function, then `file:line:column`.
+/// Parses pairs of lines: the function, then `file:line:column`.
 fn parse_chain(text: &str) -> Chain {
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     let pair = |pair: &[&str]| {
@@ -186,7 +187,7 @@ fn by_same_table(own: &Chain, theirs: &Chain) -> Option<&'static str> {
         return Some("no answer");
     };
     let (Some(inner), Some(outer)) = (own.first(), own.last()) else {
-        // Between functions it names the one before, without a line.
+        // Between functions go's tool names the function before, without a line.
         return (*line != 0).then_some("only there");
     };
     if plain(&outer.0) != plain(function) {
@@ -229,8 +230,8 @@ fn by_dwarf(own: &Chain, theirs: &Chain) -> Option<&'static str> {
     })
 }
 
-/// Symbols of assembly have the calling convention behind their names, some
-/// have a middle dot, and what a function is made for is told in one and not the other.
+/// Removes what is not the same everywhere: symbols of assembly have the calling convention behind
+/// their names, some names have a middle dot, and only one of the sources names type arguments.
 fn plain(name: &str) -> Vec<u8> {
     let name = name.strip_suffix(".abi0").unwrap_or(name);
     let frame = GoFrame {

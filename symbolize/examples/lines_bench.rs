@@ -1,11 +1,11 @@
-//! What lines cost: cold, from the cache, warm, and the table of a whole file.
+//! Measures what lines cost: cold, from the cache, warm, and the table of a whole file.
 //!
 //! ```text
 //! cargo run --release -p symbolize --example lines_bench -- FILE…
 //! ```
 //!
-//! Times are medians of five; the first name and the first line are those of a hundred
-//! fresh processes each, at places all over the file: median and the slowest but one.
+//! Times are medians of five. The first name and the first line are looked up by a hundred
+//! new processes each, at places all over the file; printed are the median and the slowest but one.
 //! Compare with `llvm-gsymutil --convert FILE -o X
 //! --num-threads=2` under `time`, run in turn.
 
@@ -23,10 +23,10 @@ use symbolize::{ElfSymbols, FileOffset, FileSource, Lines, LinkAddr, RemoteFiles
 const ROUNDS: usize = 5;
 const ADDRESSES: usize = 20_000;
 
-/// Fresh processes for the first name, and for the first line.
+/// Number of new processes for the first name, and for the first line.
 const FRESH: usize = 100;
 
-/// As what it starts itself anew.
+/// The options with which this program starts itself again.
 const FIRST_LINE: &str = "--first-line";
 const FIRST_NAME: &str = "--first-name";
 
@@ -50,8 +50,8 @@ fn main() {
     }
 }
 
-/// What the first line takes, in a process that has not read anything yet: later
-/// ones get the memory back that those before have freed.
+/// Prints how long the first line takes in a process that has not read anything yet: later ones get
+/// the memory that earlier ones have freed.
 fn first_line(path: &Path, offset: u64) {
     let start = Instant::now();
     let object = Object::read(&File::open(path).unwrap()).unwrap();
@@ -70,7 +70,7 @@ fn first_name(path: &Path, addr: LinkAddr) {
     println!("{}", start.elapsed().as_nanos());
 }
 
-/// Median and the slowest but one of what fresh processes say.
+/// Returns the median and the slowest but one of the times that new processes print.
 fn elsewhere(option: &str, path: &Path, places: &[u64]) -> [Duration; 2] {
     let ask = |place: &u64| {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -153,7 +153,8 @@ fn measure(path: &Path) {
     );
 }
 
-/// Assembly, and what other compilers have added, often has none.
+/// Returns the first place that has lines. Assembly, and what other compilers have added, often has
+/// none.
 fn first_with_lines(symbols: &ElfSymbols, addresses: &[LinkAddr], lines: &Lines) -> FileOffset {
     let (before, rest) = addresses.split_at(addresses.len() / 2);
     let has_lines = |offset: &FileOffset| {
@@ -167,7 +168,7 @@ fn first_with_lines(symbols: &ElfSymbols, addresses: &[LinkAddr], lines: &Lines)
         .expect("it has lines")
 }
 
-/// Every name and line of every chain.
+/// Reads every name and line of every chain.
 fn walk(table: &Table, addresses: &[LinkAddr]) {
     let mut sum = 0;
     for addr in addresses {
@@ -178,7 +179,7 @@ fn walk(table: &Table, addresses: &[LinkAddr]) {
     std::hint::black_box(sum);
 }
 
-/// Spread over all functions, in no order.
+/// Returns addresses spread over all functions, in no particular order.
 fn addresses(symbols: &ElfSymbols) -> Vec<LinkAddr> {
     let functions: Vec<_> = symbols.functions().filter(|f| f.size > 0).collect();
     let functions: Vec<_> = functions.iter().map(|f| (f.start.0, f.size)).collect();

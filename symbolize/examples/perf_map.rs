@@ -1,4 +1,4 @@
-//! Reads a perf map, says how long that took, and names addresses.
+//! Reads a perf map, prints how long that took, and names addresses.
 //!
 //!     cargo run --release --example perf_map -- /tmp/perf-1234.map [ADDRESS...]
 

@@ -1,5 +1,5 @@
-//! How long the symbols of files, and the kernel's, take to read, and what
-//! they take in memory:
+//! Prints how long it takes to read the symbols of files and of the kernel, and how much
+//! memory they take:
 //!
 //! ```text
 //! cargo run --release -p symbolize --example symbols -- /usr/lib/libLLVM.so

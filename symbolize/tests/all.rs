@@ -1,6 +1,6 @@
-//! The tests of names from outside, one file a subject. They are one program: each program would
-//! have the whole crate linked into it once more, and would run after the one before.
-//! `cargo test -p symbolize --test all types::` runs those of a single file.
+//! The tests of names from outside the crate, one file for each subject. They are one program: each
+//! separate program would link the whole crate once more, and would run after the one before.
+//! `cargo test -p symbolize --test all types::` runs the tests of a single file.
 
 mod support;
 

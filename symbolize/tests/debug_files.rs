@@ -1,4 +1,4 @@
-//! Names from debug files, wherever they lie, and never from a wrong one.
+//! Names from debug files, wherever they are, and never from a wrong one.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -109,7 +109,7 @@ fn a_function_that_program_and_debug_file_name_is_one_site() {
     }
 }
 
-/// `calloc` of the C library is `__libc_calloc`, too, and one of them is shown.
+/// `calloc` of the C library is also called `__libc_calloc`; one of both names is displayed.
 #[test]
 fn a_function_is_found_by_each_of_its_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn by_build_id() {
     assert_eq!(installed.name(), Err(Reason::Stripped));
 }
 
-/// Anybody can write a file with that build-id, and lay it where it is looked for.
+/// Any user can write a file with that build-id, and put it where it is looked for.
 #[test]
 fn what_another_user_wrote_is_not_believed() {
     use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -182,7 +182,7 @@ fn what_another_user_wrote_is_not_believed() {
     }
 }
 
-/// As Fedora's packages have it.
+/// Fedora's packages have such a section.
 #[test]
 fn inside_and_compressed() {
     let Some(installed) = Installed::new(&["-Wl,--build-id=sha1"]) else {

@@ -1,4 +1,4 @@
-//! Files of other systems: written here, and damaged.
+//! Files of other systems: written by the tests, and damaged.
 
 use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
@@ -54,7 +54,7 @@ fn formats() -> [(BinaryFormat, Vec<u8>); 3] {
     .map(|(format, architecture)| (format, file(format, architecture)))
 }
 
-/// Two programs in one file, as `lipo` puts them.
+/// Two programs in one file, as `lipo` writes it.
 fn fat() -> Vec<u8> {
     let programs = [
         (
@@ -95,7 +95,7 @@ fn functions_by_address() {
         assert_eq!(name(0x1f).as_deref(), Ok("main"), "{format:?}");
         assert_eq!(name(0x3f).as_deref(), Ok("last"), "{format:?}");
         assert_eq!(name(CODE_BYTES as u64 + 64), Err(Reason::NotCovered));
-        // Mach-O has an underscore before each name, so two of these differ.
+        // Mach-O has an underscore before each name, so the names in two of these files differ.
         assert_eq!(name(0x2f).as_deref(), Ok("ns::twice"), "{format:?}");
         assert_eq!(symbols.functions().count(), 3);
     }
@@ -141,7 +141,7 @@ fn a_thousand_damaged_files() {
             let Ok(symbols) = ForeignSymbols::parse(&bytes, None) else {
                 continue;
             };
-            // Names may overlap: each is cut at 64 KiB.
+            // Names may overlap; each is cut at 64 KiB.
             let functions = symbols.functions().count();
             assert!(functions <= bytes.len());
             for addr in [0, 0x10, 0x2f, u64::MAX] {

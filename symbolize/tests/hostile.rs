@@ -1,4 +1,4 @@
-//! Damaged files: no panic, no hang, no more memory than the file deserves.
+//! Damaged files: no panic, no hang, no memory out of proportion to the file.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use symbolize::source::Source;
 use symbolize::{ElfSymbols, FileOffset};
 use test_support::Random;
 
-/// All that can be asked of a file, asked of bytes that may be one.
+/// Makes every kind of query about bytes that may be a file.
 fn exercise(bytes: Vec<u8>) {
     let len = bytes.len() as u64;
     let Ok(object) = Object::from_source(Source::Memory(bytes.into())) else {
@@ -26,8 +26,8 @@ fn exercise(bytes: Vec<u8>) {
     assert!(functions <= len, "more functions than bytes");
 }
 
-/// Flips bytes and bits, overwrites words with extremes, cuts. Half of the
-/// damage is done to the headers, where it does most.
+/// Flips bytes and bits, overwrites words with extreme values, and cuts. Three quarters of the
+/// damage are done to the headers at both ends of the file, where it has most effect.
 fn damage(original: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..=random.index(4) {

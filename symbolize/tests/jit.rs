@@ -1,5 +1,5 @@
 //! Maps and dumps of run-time code, damaged: no panic, no endless loop, no
-//! memory that the bytes do not account for.
+//! memory out of proportion to the bytes.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -7,15 +7,15 @@ use std::io::{Seek, Write};
 use symbolize::jit::{JitDump, PerfMap};
 use test_support::Random;
 
-/// What changes lengths, signs and lines most often.
+/// Bytes that are most likely to change lengths, signs and lines.
 const TELLING: [u8; 9] = [0, 1, 0x7f, 0x80, 0xff, b'\n', b' ', b'f', b'x'];
 
 const ROUNDS: usize = 1000;
 
-/// Addresses that the whole files have code at, and others.
+/// Addresses of code in the undamaged files, and others.
 const ADDRS: [u64; 6] = [0, 0x1000, 0x1010, 0x10ff, 0x2000, u64::MAX];
 
-/// A few of what V8, the JVM and Python write.
+/// Some lines of V8, the JVM and Python.
 const MAP: &[u8] = b"\
 1000 100 LazyCompile:*handle /srv/app.js:12:3\n\
 0x0000000000001010 0x0000000000000038 StubRoutines (1)\n\
@@ -46,7 +46,7 @@ fn dump() -> Vec<u8> {
     bytes
 }
 
-/// Gives `check` a file with each of a thousand damaged copies.
+/// Calls `check` with a file for each of a thousand damaged copies.
 fn damage(whole: &[u8], mut check: impl FnMut(&File, usize)) {
     let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for _ in 0..ROUNDS {
@@ -63,8 +63,8 @@ fn damage(whole: &[u8], mut check: impl FnMut(&File, usize)) {
     }
 }
 
-/// 16 bytes for each entry, and as much again for what later ones cut off; the
-/// buffers of small vectors are rounded up.
+/// Returns the maximum memory: 16 bytes for each entry, and as much for the parts that later
+/// entries cut off; the capacities of small vectors are rounded up.
 fn bound(len: usize) -> usize {
     64 * len + 1024
 }
@@ -91,7 +91,7 @@ fn a_thousand_damaged_maps() {
         map.update().unwrap();
         assert!(map.heap_bytes() <= bound(len));
         ask_map(&mut map);
-        // Under the reader's feet.
+        // The file is cut while it is open.
         file.set_len(len as u64 / 2).unwrap();
         ask_map(&mut map);
         map.update().unwrap();

@@ -1,4 +1,4 @@
-//! Lines and inlined functions at every address, against the crate addr2line.
+//! Lines and inlined functions at every address, compared with the crate addr2line.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use symbolize::table::{Extras, Table};
 use symbolize::{ElfSymbols, FileSource, LinkAddr, OpenError, Reason, RemoteFiles};
 use test_support::{Random, skip};
 
-/// Function, file, line, column.
+/// A frame: function, file, line, column.
 type Frame = (String, String, u32, u32);
 
 fn text(bytes: &[u8]) -> String {
@@ -44,7 +44,7 @@ fn debug_info(path: &Path) -> DebugInfo {
     info.unwrap().expect("there is debug information")
 }
 
-/// The code of functions, and a little around it.
+/// Returns the addresses of the code of functions, and a few around it.
 fn addresses(path: &Path) -> Vec<u64> {
     let symbols = ElfSymbols::from_object(object(path)).unwrap();
     let starts = symbols.functions();
@@ -119,7 +119,7 @@ fn every_version_and_form() {
         &["-gdwarf-3"],
         &["-gdwarf-4"],
         &["-gdwarf-5"],
-        // Units of types name files by the lines of a unit with code.
+        // Type units have no lines of their own; they name files by those of a unit with code.
         &["-gdwarf-5", "-fdebug-types-section"],
         &["-gdwarf-5", "-gz=zlib"],
         &["-gdwarf-4", "-gz=zlib-gnu"],
@@ -137,7 +137,7 @@ fn every_version_and_form() {
     }
 }
 
-/// Which unit has the code must be found without the section that lists it, too.
+/// The unit of an address must be found without `.debug_aranges`, too.
 #[test]
 fn units_that_nothing_lists() {
     let directory = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ fn units_that_nothing_lists() {
     }
 }
 
-/// What is split must tell the same as what is not.
+/// Split debug information must give the same answers as debug information in the file.
 #[test]
 fn split() {
     let directory = tempfile::tempdir().unwrap();
@@ -174,8 +174,8 @@ fn split() {
     }
 }
 
-/// A root directory of a process, with a program at `/opt/program` that has its entries
-/// in other files, and the same program with all in one.
+/// The root directory of a process, with a program at `/opt/program` whose entries are
+/// in other files, and the same program with all of them in it.
 struct Chroot {
     root: tempfile::TempDir,
     whole: PathBuf,
@@ -186,7 +186,7 @@ impl Chroot {
         let root = tempfile::tempdir().unwrap();
         let opt = root.path().join("opt");
         fs::create_dir(&opt).unwrap();
-        // As binutils packs it.
+        // binutils' dwp packs DWARF 4.
         let flags = ["-O2", "-gdwarf-4"];
         let whole = compile(&opt, "lines.c", "whole", &flags)?;
         let flags = [&flags[..], &["-gsplit-dwarf"]].concat();
@@ -194,7 +194,7 @@ impl Chroot {
         Some(Chroot { root, whole })
     }
 
-    /// Where the compiler put the entries, beside the program.
+    /// Returns the file beside the program into which the compiler put the entries.
     fn entries(&self) -> PathBuf {
         let files = fs::read_dir(self.root.path().join("opt")).unwrap();
         let mut paths = files.map(|file| file.unwrap().path());
@@ -202,8 +202,8 @@ impl Chroot {
         paths.find(is_dwo).expect("it was split")
     }
 
-    /// Its functions and lines, as a process with that root maps it: /proc tells the
-    /// path from our root on.
+    /// Returns the functions and lines as for a process with that root: /proc shows paths as seen
+    /// from our root.
     fn lines(&self, addresses: &[u64]) -> Vec<Vec<Frame>> {
         let path = self.root.path().join("opt/program");
         let root = fs::File::open(self.root.path()).unwrap().into();
@@ -221,7 +221,7 @@ impl Chroot {
     }
 }
 
-/// Inlined functions are told by the entries alone.
+/// Whether there are inlined functions, which only the entries describe.
 fn has_inlined(lines: &[Vec<Frame>]) -> bool {
     lines.iter().any(|frames| frames.len() > 1)
 }
@@ -237,20 +237,20 @@ fn split_in_another_root() {
     let place = chroot.entries();
     assert_eq!(chroot.lines(&addresses), expected);
 
-    // An absolute link is meant, and taken, from the process's root on.
+    // An absolute link is followed from the process's root on.
     let elsewhere = chroot.root.path().join("elsewhere");
     fs::rename(&place, &elsewhere).unwrap();
     assert!(!has_inlined(&chroot.lines(&addresses)));
     symlink("/elsewhere", &place).unwrap();
     assert_eq!(chroot.lines(&addresses), expected);
-    // So it does not lead out of it, though there is what it is looking for.
+    // So a link does not lead out of the root, even if the file that is searched is there.
     let outside = tempfile::tempdir().unwrap();
     let entries = outside.path().join("entries");
     fs::copy(&elsewhere, &entries).unwrap();
     fs::remove_file(&place).unwrap();
     symlink(&entries, &place).unwrap();
     assert!(!has_inlined(&chroot.lines(&addresses)));
-    // A package beside the program comes first; one that is a link out of there does not.
+    // A package beside the program is used first; one that is a link out of the root is not used.
     fs::remove_file(&place).unwrap();
     fs::rename(&elsewhere, &place).unwrap();
     let package = chroot.root.path().join("opt/program.dwp");
@@ -274,7 +274,7 @@ fn split_in_another_root() {
     assert!(!has_inlined(&chroot.lines(&addresses)));
 }
 
-/// All that can be asked, asked of bytes that may be a program.
+/// Makes every kind of query about bytes that may be a program.
 fn exercise(bytes: Vec<u8>, addresses: &[u64]) {
     let Ok(object) = Object::from_source(Source::Memory(bytes.into())) else {
         return;
@@ -339,11 +339,11 @@ fn damaged_tables() {
         let mut bytes = good.clone();
         let at = random.index(if round % 2 == 0 { 256 } else { bytes.len() });
         bytes[at] ^= 1 << random.index(8);
-        // In memory nothing is checked by sums: it must end all the same.
+        // In memory no checksums are verified: every look-up must end all the same.
         if let Ok(table) = Table::from_bytes(bytes.clone()) {
             addresses.iter().for_each(|addr| _ = frames(&table, *addr));
         }
-        // On disk a changed bit is found, and no answer is wrong.
+        // On disk every changed bit is found, and no answer is wrong.
         fs::write(&file, &bytes).unwrap();
         let Ok(table) = Table::from_file(fs::File::open(&file).unwrap()) else {
             continue;
@@ -393,7 +393,7 @@ fn units_that_were_forgotten_are_read_again() {
     assert_eq!(answers(), first);
 }
 
-/// Units are read when they are needed: by then the file may be another one.
+/// Reads debug information with memory limits from 0 to more than enough.
 #[test]
 fn no_more_than_allowed_is_held() {
     let directory = tempfile::tempdir().unwrap();
@@ -424,10 +424,12 @@ fn no_more_than_allowed_is_held() {
             },
         }
     }
-    // What is held does, and the unit beside it does not fit.
+    // For some limits the sections do not fit, for some they do but a unit beside them does not,
+    // and for some everything fits.
     assert!(refused > 0 && left_out > 0 && answered > 0);
 }
 
+/// Units are read when they are needed: by then the file may have other contents.
 #[test]
 fn a_file_that_changes_while_it_is_read_is_not_believed() {
     let directory = tempfile::tempdir().unwrap();

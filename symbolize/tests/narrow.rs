@@ -1,4 +1,5 @@
-//! ELF files of 32 bits that are kept with the tests, for where no compiler makes them.
+//! ELF files of 32 bits that are stored with the tests, as not every machine has a compiler for
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ fn object(bytes: Vec<u8>) -> Object {
     Object::from_source(Source::Memory(bytes.into())).unwrap()
 }
 
-/// Name, start and size.
+/// A listed function: name, start and size.
 type Listed = (&'static str, u64, u64);
 
 /// The functions of a fixture, as `nm` and a disassembler list them: a Thumb function
@@ -80,7 +81,7 @@ fn without_section_headers() {
     }
 }
 
-/// What code without a name is part of, by unwind information.
+/// Unwind information says to which function code without a name belongs.
 #[test]
 fn the_extent_of_a_function_without_a_name() {
     let mut bytes = bytes("i386");
@@ -91,7 +92,7 @@ fn the_extent_of_a_function_without_a_name() {
     assert_eq!(extent, Some(LinkAddr(0x12d0)..LinkAddr(0x1301)));
 }
 
-/// Function and line of `source:line`, innermost first.
+/// Returns function and line, innermost first.
 fn lines(name: &str, addr: u64) -> Vec<(String, u32)> {
     lines_in(name, bytes(name), addr)
 }
@@ -125,7 +126,8 @@ fn lines_and_inlined_functions() {
     }
 }
 
-/// Assemblers tell where a Thumb function is as its symbol does, one byte too far.
+/// Assemblers give the address of a Thumb function in debug information as its symbol does, one
+/// byte too high.
 #[test]
 fn a_thumb_function_of_an_assembler() {
     let mut bytes = bytes("arm");
@@ -133,7 +135,7 @@ fn a_thumb_function_of_an_assembler() {
     let info = whole.section_by_name(b".debug_info").unwrap();
     let info = info.offset as usize..(info.offset + info.size) as usize;
     let shown = 0x10218u32.to_le_bytes();
-    // The unit begins there too; its own entry comes first.
+    // The unit begins at the same address; its own entry comes first.
     let mut places = info.rev().filter(|at| bytes[*at..].starts_with(&shown));
     let function = places.next().unwrap();
     assert!(places.next().is_some());

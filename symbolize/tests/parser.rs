@@ -1,5 +1,5 @@
-//! What a file tells is the same, whether it is read here or by a parser, and whichever parser
-//! that is.
+//! Answers about a file are the same, whether it is read here or by a parser, and whichever parser
+//! reads it.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use symbolize::{
 };
 use test_support::{Process, run_tool};
 
-/// A parser in this process, and another one in its place whenever that is wanted.
+/// A parser in this process, which can be replaced by another one.
 #[derive(Debug, Default)]
 struct Here {
     parser: Mutex<Parser>,
@@ -58,7 +58,7 @@ fn names(symbolizer: &Symbolizer, path: &Path, root: Option<&OwnedFd>) -> FileNa
         root,
         ..FileSource::new(path)
     };
-    // More than are asked for at once.
+    // More than fit into one question.
     let offsets: Vec<_> = (0..metadata.len()).step_by(7).map(FileOffset).collect();
     let names = symbolizer.names(&source, &offsets).unwrap();
     assert_eq!(names.places.len(), offsets.len());
@@ -96,7 +96,7 @@ fn a_parser_says_what_is_said_without() {
     );
 }
 
-/// The lines of a file all over, and how they are found.
+/// Returns the lines at places all over a file, and the reader that found them.
 fn lines(symbolizer: &Symbolizer, path: &Path) -> (FileLines, Vec<Vec<SourceLine>>) {
     let file = OwnedFd::from(File::open(path).unwrap());
     let source = FileSource {
@@ -142,7 +142,7 @@ fn a_parser_finds_the_lines_that_are_found_without() {
     assert!(units.unread_bytes() > 0);
     here.another();
     assert_eq!(find_all(&units, &program), right);
-    // The table of the whole file is made there, and kept here.
+    // The table of the whole file is made by the parser, and stored here.
     units.finish(symbolizer.tables()).unwrap();
     assert!(units.is_finished() && units.unread_bytes() == 0);
     assert_eq!(find_all(&units, &program), right);
@@ -164,7 +164,7 @@ fn a_table_that_cannot_be_kept_is_of_use_all_the_same() {
     assert_eq!(find_all(&units, &program), right);
 }
 
-/// The debug file may be gone by then, as a container's is.
+/// The debug file may be gone when the other parser starts, for example that of a container.
 #[test]
 fn a_parser_that_takes_the_place_of_another_has_the_same_debug_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,7 +196,7 @@ fn a_parser_that_takes_the_place_of_another_has_the_same_debug_file() {
     here.another();
     assert_eq!(names(&parsed, &program, None), right);
     assert_eq!(find_all(&units, &program), right_lines);
-    // Whoever looks for it anew does not find it.
+    // A new search does not find the debug file.
     let later = Symbolizer::new().with_files(Files::by(here));
     assert!(!has(&names(&later, &program, None), "local_one"));
 }
@@ -209,7 +209,7 @@ fn a_parser_reads_maps_of_generated_code_as_they_grow() {
     let process = Arc::new(JitNames::hold(target.id()).unwrap());
     let mut names = CodeNames::new(process, Files::by(here.clone()));
     assert!(matches!(names, CodeNames::Elsewhere(_)));
-    // More than are asked for at once, each of which has a name.
+    // More than fit into one question.
     let addresses: Vec<u64> = (0..10_000).map(|number| 0x1000 + 16 * number).collect();
     let told = names.names(true, false, &addresses);
     assert!(!told.is_new && told.names.iter().all(|name| *name == Err(Reason::Jit)));
@@ -232,7 +232,7 @@ fn a_parser_reads_maps_of_generated_code_as_they_grow() {
     let told = names.names(true, true, &addresses);
     assert!(!told.is_new && told.names.is_empty());
 
-    // Another parser reads all of it.
+    // Another parser reads the whole map.
     here.another();
     target.kill().unwrap();
     target.wait().unwrap();

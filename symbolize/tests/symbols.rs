@@ -1,4 +1,4 @@
-//! Symbols of real programs: compiled for the test, and those of the machine.
+//! Symbols of real programs: compiled by the tests, and those of the machine.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -22,8 +22,8 @@ fn name_at(symbols: &ElfSymbols, addr: u64) -> Result<String, Reason> {
     Ok(String::from_utf8_lossy(found.name).into_owned())
 }
 
-/// Every sized function of `nm`'s is found at its start, its end and not
-/// behind, under one of the names that it has there.
+/// Checks that every function that `nm` lists with a size is found at its start, under one of the
+/// names that it has there.
 #[track_caller]
 fn agrees_with_nm(path: &Path, flags: &[&str]) {
     let Some(listed) = nm(path, flags) else {
@@ -34,7 +34,7 @@ fn agrees_with_nm(path: &Path, flags: &[&str]) {
     let mut checked = 0;
     for function in listed.iter().filter(|f| f.size != 0) {
         let Ok(found) = symbols.find_link(LinkAddr(function.addr)) else {
-            // Data in a section that is not code: `nm` calls weak objects `W`.
+            // Data in a section that is not code: `nm` marks all weak objects with `W`.
             let text = symbols.segments().is_executable(LinkAddr(function.addr));
             assert!(!text || function.kind == 'u', "{path:?}: {function:?}");
             continue;
@@ -51,7 +51,7 @@ fn agrees_with_nm(path: &Path, flags: &[&str]) {
     eprintln!("{path:?}: {checked} functions agree");
 }
 
-/// With a symbol table and without one, the code of a function is the same.
+/// The code of a function is the same with a symbol table and without one.
 #[test]
 fn the_code_of_a_function() {
     CLASSES.into_iter().for_each(check_the_code_of_a_function);
@@ -80,7 +80,7 @@ fn check_the_code_of_a_function(class: &[&str]) {
     assert!(whole.read_code(expected.start, 1 << 40).is_err());
     assert!(whole.read_code(LinkAddr(u64::MAX), 1).is_err());
 
-    // By unwind information alone.
+    // The extent is known from unwind information alone.
     let stripped = read(&compile("stripped", &["-s"]).unwrap());
     assert_eq!(stripped.extent(inside), Some(expected.clone()));
     assert_eq!(stripped.read_code(expected.start, main.size).unwrap(), code);
@@ -160,7 +160,7 @@ fn check_a_stripped_program(class: &[&str]) {
         let start = symbols.segments().to_file(LinkAddr(local));
         assert_eq!(symbols.function_start(inside), start);
         assert_eq!(symbols.function_start(FileOffset(0)), None);
-        // Of unknown size: known at its start and nowhere else.
+        // The size is unknown, so only the start has the name.
         let sizeless = named(&listed, "sizeless").addr;
         assert_eq!(name_at(&symbols, sizeless).unwrap(), "sizeless");
         assert_eq!(name_at(&symbols, sizeless + 1), Err(Reason::Stripped));
@@ -169,7 +169,7 @@ fn check_a_stripped_program(class: &[&str]) {
     assert_eq!(read(&stripped).id(), read(&bare).id());
 }
 
-/// As `strip --strip-section-headers` of newer binutils does.
+/// Removes the section headers, as `strip --strip-section-headers` of newer binutils does.
 fn without_section_headers(path: &Path) -> std::path::PathBuf {
     let mut bytes = fs::read(path).unwrap();
     forget_sections(&mut bytes);
@@ -250,7 +250,8 @@ fn check_stubs(class: &[&str]) {
     }
 }
 
-/// A static program jumps to what a resolver chose: named after the resolver.
+/// A static program jumps to a function that a resolver chose; the stub is named after the
+/// resolver.
 #[test]
 fn stubs_of_static_programs() {
     CLASSES.into_iter().for_each(check_stubs_of_static_programs);
@@ -354,7 +355,7 @@ fn a_name_alone_is_not_one_in_a_class_of_another_file() {
     assert_eq!(named("fetch"), [vec!["fetch"], vec![]]);
     assert_eq!(named("Stream::fetch"), [vec![], vec!["Stream::fetch(int)"]]);
     assert_eq!(named("fetched"), [vec![], vec!["fetched(int)"]]);
-    // Alone, it is meant by its end.
+    // If no function has exactly that name, the last part of a name is enough.
     let alone = sites::functions_named([&within], "fetch").concat();
     assert_eq!(alone[0].name, "Stream::fetch(int)");
 }

@@ -1,4 +1,4 @@
-//! Tables on disk: found by the next run, and never worse than none.
+//! Tables on disk: the next run finds them, and answers with them are never worse than without.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl Run {
     }
 }
 
-/// Function and line at every address of the program.
+/// Returns function and line at every address of the program.
 fn answers(lines: &Lines, program: &Path) -> Vec<Vec<(Vec<u8>, u32)>> {
     let len = fs::metadata(program).unwrap().len();
     let answer = |offset| match lines.find(FileOffset(offset)) {
@@ -59,7 +59,7 @@ fn answers(lines: &Lines, program: &Path) -> Vec<Vec<(Vec<u8>, u32)>> {
     (0..len).step_by(3).map(answer).collect()
 }
 
-/// Functions that are known at once.
+/// Functions from a list.
 #[derive(Debug)]
 struct Listed<'n>(Vec<SymbolEntry<'n>>);
 
@@ -116,7 +116,8 @@ fn a_damaged_one_is_made_again() {
             device: (rustix::fs::major(ours.dev()), rustix::fs::minor(ours.dev())),
             ..FileSource::new(&run.program)
         };
-        // Found out at the first look or while it is asked: then asked again.
+        // The damage is found when the table is opened, or during a look-up; then the look-up is
+        // repeated.
         for _ in 0..2 {
             let lines = symbolizer.lines(source).unwrap().unwrap();
             answers(&lines, &run.program);
@@ -175,8 +176,8 @@ fn the_oldest_leave_first() {
     assert!(left.iter().any(|name| name == "2"), "used last but one");
 }
 
-/// Names as templates have them, of all lengths around those of blocks, between
-/// short ones, read from memory and from a file.
+/// Names as long as those of templates, of all lengths around the size of blocks, between
+/// short ones; read from memory and from a file.
 #[test]
 fn long_names_are_whole_and_very_long_ones_are_cut() {
     const CUT: usize = 64 << 10;
@@ -217,7 +218,7 @@ fn long_names_are_whole_and_very_long_ones_are_cut() {
     std::io::Write::write_all(&mut file, &bytes).unwrap();
     let tables = [Table::from_bytes(bytes), Table::from_file(file)];
     for table in tables.map(Result::unwrap) {
-        // Twice: what was put together is kept.
+        // Twice, because a text that was assembled is kept.
         for _ in 0..2 {
             for (at, name) in (0..).zip(&names) {
                 let found = table.symbol(LinkAddr(0x1000 + 16 * at + 3)).unwrap();
@@ -229,7 +230,7 @@ fn long_names_are_whole_and_very_long_ones_are_cut() {
     }
 }
 
-/// Through debug information as well, unit by unit and from the whole table.
+/// The same with debug information, unit by unit and from the whole table.
 #[test]
 fn a_function_with_a_long_name_has_it_everywhere() {
     let directory = tempfile::tempdir().unwrap();
@@ -257,7 +258,7 @@ fn a_function_with_a_long_name_has_it_everywhere() {
     assert!(has_it(&run.lines(&run.cache(u64::MAX))), "from disk");
 }
 
-/// Another program with the same build-id is not answered for.
+/// The cache gives no answers for another program with the same build-id.
 #[test]
 fn a_forged_build_id_finds_nothing() {
     let Some(run) = Run::new() else { return };
@@ -276,7 +277,7 @@ fn a_forged_build_id_finds_nothing() {
     );
 }
 
-/// All that a table says of some addresses.
+/// Returns everything that a table says about some addresses.
 fn said(table: &Table) -> Vec<String> {
     let at = |addr| {
         let frames: Vec<_> = table.find(addr).collect();
@@ -298,8 +299,8 @@ fn one_of_another_version_says_so() {
     assert!(error.to_string().contains("another version"), "{error}");
 }
 
-/// From a file it tells the truth, or that it is damaged; from memory, where
-/// nobody looks at sums, anything, but every look-up ends.
+/// From a file the answer is right, or the table reports damage. From memory, where no checksums
+/// are verified, any answer is possible, but every look-up ends.
 #[test]
 fn a_thousand_kinds_of_damage() {
     let Some(run) = Run::new() else { return };
@@ -315,7 +316,7 @@ fn a_thousand_kinds_of_damage() {
     let (mut refused, mut found_out) = (0, 0);
     for _ in 0..1000 {
         let mut bytes = good.clone();
-        // Half of it where the index and the trailer are.
+        // Half of the damage is done to the index and the trailer.
         let from = [0, bytes.len() - 256][random.index(2)];
         let at = from + random.index(bytes.len() - from);
         match random.index(4) {

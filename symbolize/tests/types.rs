@@ -1,4 +1,4 @@
-//! Types and parameters by debug information, whole and damaged.
+//! Types and parameters from debug information, undamaged and damaged.
 
 use std::path::Path;
 
@@ -92,10 +92,10 @@ fn members_lie_where_the_compiler_put_them() {
     }
     assert_eq!(types.named("nothing"), None);
 
-    // The first register says where the result goes.
+    // The first argument register has the address of the result.
     let made = at(&types, &function(&symbols, "made")).unwrap();
     assert_eq!(made.parameters[0].place, Passed::Argument(2));
-    // What a compiler made of a function by leaving parameters out is another function.
+    // A copy of a function that the compiler made without some parameters is another function.
     let copy = Function {
         raw: b"handle.constprop.0".to_vec(),
         ..handle
@@ -157,7 +157,7 @@ fn damaged_ones_are_harmless() {
     }
 }
 
-/// Everything that can be asked of a function's parameters.
+/// Makes every kind of query about a function's parameters.
 fn ask(types: &DebugTypes, told: &Signature) {
     let kinds = told
         .parameters

@@ -15,11 +15,11 @@ use std::process::ExitCode;
 
 use ours::Ours;
 
-/// One function of a chain, as all three tell it.
+/// One function of a chain, in the form that all three have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     pub function: String,
-    /// Empty if not known.
+    /// Empty if unknown.
     pub file: String,
     pub line: u32,
     pub column: u32,
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(wrong > 0))
 }
 
-/// How many answers differ from one of the others'.
+/// Returns how many answers differ from those of another tool.
 fn check(path: &Path, count: usize, verbose: bool) -> usize {
     let Ours {
         addresses,
@@ -115,13 +115,13 @@ fn check(path: &Path, count: usize, verbose: bool) -> usize {
 }
 
 fn compare(ours: &[Frame], theirs: &[Frame], differences: &mut Differences) {
-    // Without debug information llvm-symbolizer still tells the symbol, and the
-    // name of the object file that the symbol table has before it.
+    // Without debug information llvm-symbolizer still gives the symbol, and the
+    // name of the object file that the symbol table has before the symbol.
     let has_symbol_only = matches!(theirs, [only] if only.line == 0 && !only.file.contains('/'));
     if ours.is_empty() && has_symbol_only {
         return;
     }
-    // A column of no line means nothing: addr2line leaves it out.
+    // A column without a line has no meaning: addr2line leaves it out.
     let column = |f: &Frame| if f.line == 0 { 0 } else { f.column };
     let place = |frames: &[Frame]| {
         let place = |f: &Frame| (f.file.clone(), f.line, column(f));

@@ -59,7 +59,8 @@ fn frames(table: &Table, address: u64) -> Vec<Frame> {
     table.find(LinkAddr(address)).map(frame).collect()
 }
 
-/// Addresses in functions, the same each time; the larger a function the more of them.
+/// Returns random addresses in functions, the same ones in every run. Larger functions have more of
+/// them.
 fn random_addresses(symbols: &ElfSymbols, count: usize) -> Vec<u64> {
     let mut ends = Vec::new();
     let mut total = 0;

@@ -1,4 +1,4 @@
-//! The answers of others.
+//! The answers of other tools.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use symbolize::{FileSource, RemoteFiles};
 
 use crate::Frame;
 
-/// llvm-symbolizer's; `None` if it is not there.
+/// Returns llvm-symbolizer's answers; `None` if it is not installed.
 pub fn llvm(path: &Path, addresses: &[u64]) -> Option<Vec<Vec<Frame>>> {
     let mut child = Command::new("llvm-symbolizer")
         .args(["--no-demangle", "--functions=linkage", "--inlines"])
@@ -53,7 +53,7 @@ fn llvm_answer(text: &str) -> Vec<Frame> {
     frames.collect()
 }
 
-/// Of a directory that is relative to itself llvm-symbolizer makes
+/// Removes a repetition: from a directory that is relative to itself llvm-symbolizer makes
 /// `./libio/./libio/file.c`.
 fn without_repetition(file: &str) -> String {
     let twice = |(at, _): &(usize, &str)| {
@@ -76,7 +76,7 @@ fn known(word: &str) -> String {
     }
 }
 
-/// Those of the crate addr2line, given the sections that we found; `None` if
+/// Returns the answers of the crate addr2line for the sections that we found; `None` if
 /// they are of a kind that it leaves to its caller (split DWARF).
 pub fn addr2line(path: &Path, addresses: &[u64]) -> Option<Vec<Vec<Frame>>> {
     let object = Object::read(&std::fs::File::open(path).ok()?).ok()?;

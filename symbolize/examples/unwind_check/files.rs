@@ -1,11 +1,11 @@
-//! Files below directories, each once.
+//! Lists the files below directories, each once.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Visits every ELF file below the paths. Of links only those among the paths
-/// are followed, and of the names of one file only one is visited.
+/// Visits every ELF file below the paths. Links are followed only if they are among the paths,
+/// and a file with several names is visited once.
 pub fn visit(paths: Vec<PathBuf>, on_file: &mut impl FnMut(&Path)) {
     let resolved = paths.iter().flat_map(|path| path.canonicalize());
     let mut pending: Vec<PathBuf> = resolved.collect();

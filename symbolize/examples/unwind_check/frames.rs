@@ -8,7 +8,7 @@ use symbolize::unwind::{RbpRule, Saved, UnwindRule};
 
 use super::oracle::{Bytes, Row};
 
-/// What unwinding finds out about the caller.
+/// The result of one step: values of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     pub cfa: u64,
@@ -16,7 +16,7 @@ pub struct Caller {
     pub return_address: u64,
 }
 
-/// Where a machine has what unwinding finds out, by DWARF numbers.
+/// The DWARF numbers of the registers that unwinding finds.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
     pub vendor: Vendor,
@@ -49,7 +49,7 @@ impl Machine {
 pub struct Registers([u64; 32]);
 
 impl Registers {
-    /// Values that no sum of small offsets leads to from one another.
+    /// Makes values that are so far apart that no small offset leads from one to another.
     pub fn with_rip(rip: u64) -> Registers {
         let mut registers = [0; 32];
         for (number, value) in (1..).zip(&mut registers) {
@@ -64,12 +64,12 @@ impl Registers {
     }
 }
 
-/// The word at an address: any function of it will do.
+/// The word at an address: any function of the address will do.
 fn memory(addr: u64) -> u64 {
     (addr ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// `None` if the rule leads to no caller.
+/// Makes a step by a rule. `None` if the rule leads to no caller.
 pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
     let rip = registers.0[16];
     let rsp = registers.get(X86_64::RSP.0)?;
@@ -135,7 +135,7 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
     }
 }
 
-/// `None` if there is no caller, or an expression fails.
+/// Makes a step by gimli. `None` if there is no caller, or an expression fails.
 pub fn by_gimli<'d, S: UnwindSection<Bytes<'d>>>(
     row: &Row,
     section: &S,

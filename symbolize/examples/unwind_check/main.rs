@@ -25,7 +25,7 @@ use symbolize::unwind::{RuleId, Unsupported, UnwindRule, UnwindTable};
 
 use oracle::Outcome;
 
-/// Files that are listed one by one.
+/// Number of files that are listed one by one.
 const LARGEST: usize = 8;
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Of this thread: other work on the machine does not count.
+/// Returns the CPU time of this thread: other work on the machine does not count.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

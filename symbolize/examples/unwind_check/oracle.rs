@@ -12,7 +12,7 @@ use super::ranges::{Range, Ranges};
 
 pub type Bytes<'d> = EndianSlice<'d, LittleEndian>;
 
-/// Room for more nested states than gimli has by default, which is 4.
+/// Room for 64 nested states, instead of gimli's 4.
 pub struct Roomy;
 
 impl UnwindContextStorage<usize> for Roomy {
@@ -22,10 +22,10 @@ impl UnwindContextStorage<usize> for Roomy {
 
 pub type Row = UnwindTableRow<usize, Roomy>;
 
-/// Wrong look-ups that are described.
+/// Number of wrong look-ups that are described.
 const EXAMPLES: usize = 5;
 
-/// Gaps below this may be taken for the function before them.
+/// Gaps smaller than this may be taken for the function before them.
 const PADDING_BYTES: u64 = 64;
 
 #[derive(Debug, Default)]
@@ -96,7 +96,8 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
         let owner = debug_ranges.owner(addr);
         owner.filter(|_| eh_ranges.owner(addr).is_none())?.number
     });
-    // Go's own table says what is in between, and gimli does not know it. On AArch64 the code does.
+    // Code between FDEs is described by Go's own table, which gimli does not know, and on AArch64
+    // by the code itself.
     let is_told = object.has_go_build_id() || matches!(machine.vendor, Vendor::AArch64);
     if debug_frames.is_empty() && !is_told {
         gaps(&eh_ranges, table, &mut outcome);
@@ -112,8 +113,8 @@ fn ranges<'d, S: UnwindSection<Bytes<'d>>>(sections: &[(S, &BaseAddresses)]) -> 
             .rows(section, bases, &mut context)
             .and_then(|mut rows| while_some(|| Ok(rows.next_row()?.is_some())))
             .err();
-        // What gimli does not run to the end is no function. Where it is
-        // stricter than others, see `Machine`, it has no say.
+        // An FDE that gimli cannot run to the end is not a function. If gimli fails because it is
+        // stricter than other readers, the FDE is a function that cannot be compared.
         let number = match error {
             None => Some(number),
             Some(gimli::Error::CfiInstructionInInvalidContext) => None,
@@ -187,7 +188,7 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
                             row.register(machine.return_address)
                                 == Some(RegisterRule::Register(gimli::Register(register as u16)))
                         }
-                        // Not from this section.
+                        // These rules do not come from this section.
                         UnwindRule::StackSwitch
                         | UnwindRule::LinkOnly
                         | UnwindRule::CgoCall { .. }
@@ -200,7 +201,7 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
     });
 }
 
-/// Whether a row is of the form that nearly all have.
+/// Whether a row has the form of nearly all rows.
 fn is_common(row: &Row, machine: &Machine) -> bool {
     let by_register =
         |register| register == machine.stack_pointer || register == machine.frame_pointer;

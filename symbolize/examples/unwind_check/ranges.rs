@@ -1,16 +1,16 @@
-//! Which FDE has an address that several claim, decided one address at a
-//! time: slow, and nothing like the crate's own sweep.
+//! Finds the FDE of an address that several FDEs claim, one address at a time: slow, and
+//! different from the crate's own sweep.
 
 use std::cmp::Reverse;
 
-/// The addresses of one FDE.
+/// The address range of one FDE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     pub start: u64,
     pub end: u64,
-    /// Its place in the order of reading.
+    /// Position in the order of reading.
     pub order: usize,
-    /// Which one it is; `None` if it cannot be compared.
+    /// Number of the FDE; `None` if it cannot be compared.
     pub number: Option<usize>,
 }
 
@@ -18,7 +18,7 @@ pub struct Range {
 #[derive(Debug, Default)]
 pub struct Ranges {
     sorted: Vec<Range>,
-    /// The highest end of those up to each.
+    /// The highest end of the ranges up to each one.
     end_max: Vec<u64>,
 }
 
@@ -36,7 +36,8 @@ impl Ranges {
         }
     }
 
-    /// The one that starts last, is shortest, comes first.
+    /// Returns the range of an address: of several, the one that starts last, then the shortest,
+    /// then the first one.
     pub fn owner(&self, addr: u64) -> Option<&Range> {
         let behind = self.sorted.partition_point(|range| range.start <= addr);
         let mut candidates = (0..behind).rev();
@@ -47,7 +48,7 @@ impl Ranges {
             .find(|range| addr < range.end)
     }
 
-    /// Address ranges between FDEs.
+    /// Returns the address ranges between FDEs.
     pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let starts = self.sorted.iter().skip(1).map(|range| range.start);
         let ends = self.end_max.iter().copied();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use symbolize::object::Object;
 use symbolize::{ElfSymbols, GoSymbols, LinkAddr};
 
-/// Builds the program, or says why not.
+/// Builds the program; `None`, with a message, if that is not possible.
 fn build(directory: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/go");
     let program = directory.join(name);
@@ -19,7 +19,7 @@ fn build(directory: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
             ("GOTOOLCHAIN", "local"),
             ("GOFLAGS", "-mod=mod"),
         ])
-        // What the library's packages compile to stays for the next run.
+        // The compiled packages of the library are kept for the next run.
         .env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go"))
         .args(["build", "-o"])
         .arg(&program)
@@ -65,7 +65,7 @@ fn a_stripped_program_has_the_names_of_its_symbol_table() {
                 .pop()
                 .unwrap_or_default()
                 .replace('·', ".");
-            // What it is made for is told in the symbol table alone.
+            // Only the symbol table names type arguments.
             let generic = found.split_once("[...]");
             let is_same = generic.map_or(symbol == found, |(before, behind)| {
                 symbol.starts_with(before) && symbol.ends_with(behind)

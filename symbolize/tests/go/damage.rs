@@ -1,5 +1,5 @@
-//! Damaged tables: no panic, no endless loop, no memory that the file does not
-//! account for.
+//! Damaged tables: no panic, no endless loop, no memory out of proportion to the
+//! file.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use test_support::Random;
 use crate::elf::{TEXT, object};
 use crate::program::{END, LAYOUTS, elf};
 
-/// Bytes that change a length or a sign most often.
+/// Bytes that are most likely to change a length or a sign.
 const TELLING: [u8; 6] = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
 
 #[test]

@@ -34,9 +34,10 @@ fn functions_lines_and_inlined_calls() {
             assert_eq!(at(END - 1), ["main.g /src/g.go:22"], "{case}");
             assert!(at(END).is_empty(), "{case}");
             let inlined: &[&str] = match layout {
-                // Told without its caller: the table has no place for it.
+                // Without its caller, which this layout does not store.
                 Layout::Go1_2 => &["main.g /src/f.go:10"],
-                // By the call, and by the instruction before it.
+                // With the line of the call in the inline tree, or with the line of the instruction
+                // before.
                 Layout::Go1_16 | Layout::Go1_18 => &["main.f /src/f.go:10", "main.g /src/g.go:21"],
                 _ => &["main.f /src/f.go:10", "main.g /src/g.go:20"],
             };

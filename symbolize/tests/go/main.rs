@@ -1,4 +1,4 @@
-//! Tables of Go programs: made by hand in every layout, built on the spot, and
+//! Tables of Go programs: made by hand in every layout, built by the go command, and
 //! damaged.
 
 #[path = "../unwind/elf.rs"]

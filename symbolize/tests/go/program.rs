@@ -7,12 +7,12 @@ pub const TABLE: u64 = 0x3_0000;
 const TREES: u64 = 0x4_0000;
 const RECORD: u64 = 0x5_0000;
 
-/// Where the functions start and end, from the start of the text.
+/// Where the functions start, and the last one ends, from the start of the text.
 pub const F: u32 = 0;
 pub const G: u32 = 0x40;
 pub const END: u32 = 0x80;
 
-/// In `main.g`, what is inlined.
+/// The inlined part of `main.g`.
 pub const INLINED: std::ops::Range<u32> = 0x50..0x60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Layout {
     Go1_16,
     Go1_18,
     Go1_20,
-    /// The same without the start of the text.
+    /// Like the one before, but without the start of the text.
     Go1_26,
 }
 
@@ -33,7 +33,7 @@ pub const LAYOUTS: [Layout; 5] = [
     Layout::Go1_26,
 ];
 
-/// Strings, each once, by their offset.
+/// Strings, each ended by a zero; places refer to their offsets.
 const NAMES: &[u8] = b"\0main.f\0main.g\0";
 const NAME_F: u32 = 1;
 const NAME_G: u32 = 8;
@@ -50,15 +50,15 @@ pub struct Program {
     told: Vec<u8>,
 }
 
-/// The offsets of the tables of numbers of one function.
+/// The offsets of the pc-value tables of one function.
 struct Numbers {
     files: u32,
     lines: u32,
     inlined: u32,
 }
 
-/// The file with the table. Where the text starts is told by the record alone
-/// in the newest layout.
+/// Makes a file with the table. In the newest layout only the runtime's record says where the text
+/// starts.
 pub fn elf(layout: Layout, with_section: bool) -> Elf {
     let table = table(layout);
     let name = if with_section {
@@ -139,7 +139,7 @@ impl Program {
         table
     }
 
-    /// Before Go 1.16: head, list, and behind that all else.
+    /// Makes a table of before Go 1.16: head, list, and everything else after them.
     fn in_one_piece(&mut self) -> Vec<u8> {
         let list_len = 5 * 8;
         let names = 8 + 8 + list_len + 8;
@@ -162,7 +162,7 @@ impl Program {
         table.extend(&self.names);
         table.extend(&self.files);
         table.resize(file_table as usize, 0);
-        // Number 0 is how many there are; the numbers of files start at 1.
+        // The first number is the count; files are numbered from 1 on.
         for word in [3, files, files + FILE_G] {
             table.extend(word.to_le_bytes());
         }
@@ -173,7 +173,7 @@ impl Program {
         table
     }
 
-    /// The numbers of both functions; offsets count from `base`.
+    /// Writes the pc-value tables of both functions; offsets count from `base`.
     fn numbers(&mut self, base: u32) -> (Numbers, Numbers) {
         let first = i32::from(self.layout == Layout::Go1_2);
         let half = INLINED.start - G;
@@ -209,7 +209,7 @@ impl Program {
         offset
     }
 
-    /// Writes what is told of a function; where.
+    /// Writes the record of a function; returns its position.
     fn write_function(
         &mut self,
         start: u32,
@@ -271,13 +271,13 @@ impl Program {
     }
 }
 
-/// The tree of `main.g`, behind eight bytes of something else.
+/// The inline tree of `main.g`, after eight bytes of something else.
 fn trees(layout: Layout) -> Vec<u8> {
     let mut tree = vec![0xaa; 8];
     let parent_pc = INLINED.start - G - 1;
     let words = match layout {
         Layout::Go1_20 | Layout::Go1_26 => vec![0, NAME_F, parent_pc, 10],
-        // No parent, the file of the call, its line, the function.
+        // No parent; the file of the call, its line, and the function.
         _ => vec![0xffff, 1, 21, NAME_F, parent_pc],
     };
     tree.extend(words.iter().flat_map(|word| word.to_le_bytes()));
@@ -285,7 +285,7 @@ fn trees(layout: Layout) -> Vec<u8> {
     tree
 }
 
-/// The runtime's record, as far as it matters.
+/// The runtime's record, with the fields that are read.
 fn record(layout: Layout, table: &[u8]) -> Vec<u8> {
     let mut words = [0u64; 64];
     let part = |index: usize| {
@@ -297,7 +297,7 @@ fn record(layout: Layout, table: &[u8]) -> Vec<u8> {
     words[1] = part(first);
     words[13] = part(first + 4);
     words[22] = TEXT;
-    // Something that is no tree, then where trees count from.
+    // The start of the data, which is not a tree, then where trees count from.
     words[39] = TREES;
     words[40] = TREES + 8;
     words.iter().flat_map(|word| word.to_le_bytes()).collect()

@@ -1,9 +1,9 @@
-//! Programs to read symbols from: built on the spot, or those of the machine.
+//! Programs from which symbols are read: compiled by the tests, or those of the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles a fixture, or says why not.
+/// Compiles a fixture; `None`, with a message, if that is not possible.
 pub fn compile(directory: &Path, source: &str, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let program = directory.join(name);
@@ -12,7 +12,7 @@ pub fn compile(directory: &Path, source: &str, name: &str, flags: &[&str]) -> Op
     Some(program)
 }
 
-/// Makes of an ELF file one without section headers.
+/// Removes the section headers from an ELF file.
 pub fn forget_sections(bytes: &mut [u8]) {
     let is_wide = bytes[4] == 2;
     // e_shoff; e_shnum and e_shstrndx.
@@ -25,7 +25,7 @@ pub fn forget_sections(bytes: &mut [u8]) {
     bytes[counts].fill(0);
 }
 
-/// Flags that compile for each class of ELF files of this machine.
+/// Flags of the compiler for each class of ELF files that this machine runs.
 pub const CLASSES: [&[&str]; 2] = [&[], &["-m32"]];
 
 /// A function as `nm` lists it.
@@ -37,7 +37,7 @@ pub struct Listed {
     pub kind: char,
 }
 
-/// The functions that `nm -S --defined-only` lists. `None` without nm, with a word about it.
+/// Returns the functions that `nm -S --defined-only` lists; `None`, with a message, without nm.
 pub fn nm(program: &Path, flags: &[&str]) -> Option<Vec<Listed>> {
     let mut nm = Command::new("nm");
     nm.args(["-S", "--defined-only"]).args(flags).arg(program);

@@ -1,5 +1,5 @@
-//! Rules of AArch64: as compilers and the C library write them, and of what has no unwind
-//! information there.
+//! Rules of AArch64: as compilers and the C library write them, and of code without unwind
+//! information.
 
 use symbolize::LinkAddr;
 use symbolize::unwind::{Linked, Saved, Unsupported, UnwindRule, UnwindTable};
@@ -155,18 +155,18 @@ fn stubs_of_the_linker() {
         assert_eq!(table.lookup(LinkAddr(PLT + offset)), Some(rule), "{offset}");
     }
     assert_eq!(table.lookup(LinkAddr(PLT + 48)), Some(UnwindRule::Hole));
-    // Where branch targets are protected.
+    // The stub of a program with protected branch targets.
     code.insert(0, 0xd503_245f);
     let table = plt(&code);
     assert_eq!(table.lookup(LinkAddr(PLT + 4)), Some(leaf));
     assert_eq!(table.lookup(LinkAddr(PLT + 8)), Some(saved));
-    // Another machine's has its own information, or none.
+    // Stubs of another machine have their own unwind information, or none.
     let other = Elf::new().with_flags(".plt", PLT, SHF_EXECINSTR, bytes(&code));
     assert_eq!(other.table().unwrap().lookup(LinkAddr(PLT)), None);
 }
 
-/// Where the kernel, or musl, does not describe it. Handlers return to its first byte; while the
-/// kernel puts back what ran before, a thread is behind its last one.
+/// The kernel, or musl, does not describe this code. Handlers return to its first byte; while the
+/// kernel restores what ran before, a thread is behind its last one.
 #[test]
 fn the_return_of_a_signal_is_known_by_its_code() {
     let nop = 0xd503_201f;

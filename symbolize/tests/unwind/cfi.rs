@@ -1,6 +1,6 @@
 //! Sections of call frame information, made by hand. Addresses are absolute.
 
-/// `.eh_frame` or `.debug_frame`.
+/// A section: `.eh_frame` or `.debug_frame`.
 #[derive(Debug, Clone)]
 pub struct Cfi {
     pub data: Vec<u8>,
@@ -8,7 +8,7 @@ pub struct Cfi {
     cie: usize,
 }
 
-/// What a CIE says besides its instructions.
+/// The contents of a CIE besides its instructions.
 #[derive(Debug, Clone, Copy)]
 pub struct Common {
     pub augmentation: &'static [u8],
@@ -49,7 +49,7 @@ impl Cfi {
         }
     }
 
-    /// A CIE for the FDEs that follow.
+    /// Adds a CIE for the FDEs that follow.
     pub fn cie(mut self, common: Common, instructions: &[u8]) -> Cfi {
         self.cie = self.data.len();
         let id: u32 = if self.is_debug { u32::MAX } else { 0 };
@@ -82,7 +82,7 @@ impl Cfi {
         self
     }
 
-    /// The same for a CIE with an augmentation that starts with `z`.
+    /// Adds an FDE of a CIE with an augmentation that starts with `z`.
     pub fn fde_z(self, start: u64, len: u64, instructions: &[u8]) -> Cfi {
         self.fde(start, len, &[&[0], instructions].concat())
     }

@@ -1,5 +1,5 @@
-//! Damaged files: no panic, no table that breaks its promises, no more memory
-//! than the bytes account for.
+//! Damaged files: no panic, no table that breaks its promises, no memory out of proportion to the
+//! bytes.
 
 use symbolize::object::Object;
 use symbolize::unwind::{RuleId, UnwindTable};
@@ -19,11 +19,12 @@ fn check(object: &Object, section_bytes: usize) {
     assert!(rows.first().is_none_or(|row| row.rule != RuleId::HOLE));
     let rules = table.rules().len();
     assert!(rows.iter().all(|row| usize::from(row.rule.0) < rules));
-    // A row takes a byte; its end, and what it covered going on, two more rows.
+    // A row takes at least one byte; the end of its function, and the continuation of a function
+    // around it, are two more rows.
     assert!(rows.len() <= 3 * section_bytes + 1);
 }
 
-/// Overwrites a few bytes, or many, or moves some.
+/// Overwrites bytes or moves some, once or many times.
 fn damage(bytes: &mut [u8], random: &mut Random) {
     let times = 1 << random.index(8);
     for _ in 0..times {
@@ -93,8 +94,8 @@ fn the_unwind_information_of_the_c_library() {
     }
 }
 
-/// What costs most for its size: CIEs of a full length, remembered states, and
-/// functions around one another.
+/// The most expensive contents for their size: long CIEs, remembered states, and nested
+/// functions.
 #[test]
 fn the_worst_that_bytes_can_ask_for() {
     let nested = (0..5_000).fold(

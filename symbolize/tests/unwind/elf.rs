@@ -5,7 +5,7 @@ use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::unwind::UnwindTable;
 
-/// Where the code of the files is.
+/// The address of the code in all these files.
 pub const TEXT: u64 = 0x1_0000;
 
 const TEXT_BYTES: u64 = 0x1_0000;
@@ -14,7 +14,7 @@ const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
 const PF_R: u32 = 4;
-/// Of a section: it is code, and so is its segment.
+/// The flag of a section with code; its segment is executable as well.
 pub const SHF_EXECINSTR: u64 = 4;
 const SHT_PROGBITS: u32 = 1;
 const SHT_STRTAB: u32 = 3;
@@ -45,7 +45,7 @@ impl Elf {
         }
     }
 
-    /// A section that is loaded at `addr`, or not at all if that is 0.
+    /// Adds a section that is loaded at `addr`, or not loaded if that is 0.
     pub fn with(self, name: &'static str, addr: u64, data: Vec<u8>) -> Elf {
         self.with_flags(name, addr, 0, data)
     }

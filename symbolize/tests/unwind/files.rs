@@ -9,7 +9,7 @@ use symbolize::unwind::UnwindTable;
 
 use crate::{elf, oracle};
 
-/// This program, the C library, the dynamic loader, and some that most
+/// Returns this program, the C library, the dynamic loader, and some files that most
 /// machines have.
 fn files() -> BTreeSet<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -31,7 +31,7 @@ pub fn c_library() -> PathBuf {
     library.expect("tests run with glibc")
 }
 
-/// The C library of AArch64 and its kin, from a cross compiler.
+/// Returns the C library of AArch64 and the libraries beside it, from a cross compiler.
 fn files_of_aarch64() -> Vec<PathBuf> {
     let entries = fs::read_dir("/usr/aarch64-linux-gnu/lib")
         .into_iter()

@@ -1,4 +1,4 @@
-//! Where the information of a file may be, and what becomes of odd entries.
+//! Where the unwind information of a file may be, and how odd entries are read.
 
 use std::io::Write as _;
 use symbolize::unwind::{RbpRule, Register, UnwindRule, UnwindTable};
@@ -42,7 +42,7 @@ fn no_information_is_an_empty_table() {
 #[test]
 fn without_section_headers() {
     let cfi = eh_frame().fde(TEXT, 16, &[]);
-    // Behind the zero is something else.
+    // Another FDE after the zero, which ends the section for readers without section headers.
     let cfi = cfi.raw(&[0; 4]).fde(TEXT + 0x1000, 16, &[]);
     // Version 1; sdata4, omitted, omitted; the address of .eh_frame.
     let mut table = vec![1, 0x0b, 0xff, 0xff];
@@ -76,7 +76,7 @@ fn two_sections_of_one_file() {
     );
 }
 
-/// A section as `objcopy --compress-debug-sections` leaves it.
+/// Compresses a section as `objcopy --compress-debug-sections` does.
 fn packed(data: &[u8]) -> Vec<u8> {
     let level = flate2::Compression::default();
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);
@@ -162,7 +162,7 @@ fn damaged_entries_cost_only_themselves() {
         .fde(TEXT + 0x300, 16, &[0x0e])
         .cie(unusual, ENTRY)
         .fde(TEXT + 0x400, 16, &[])
-        // An FDE whose CIE is not there.
+        // An FDE whose CIE does not exist.
         .raw(&[20, 0, 0, 0])
         .raw(&[0xff; 20])
         .cie(Common::default(), ENTRY)

@@ -1,4 +1,4 @@
-//! Random programs, run by us and by gimli.
+//! Random instructions, run by us and by gimli.
 
 use proptest::prelude::*;
 
@@ -6,12 +6,12 @@ use crate::cfi::{Cfi, Common};
 use crate::elf::{Elf, TEXT};
 use crate::oracle;
 
-/// The registers that count, one that does not, and one that is special.
+/// A register: one that is tracked, one that is not, or a special one.
 fn register() -> impl Strategy<Value = u8> {
     prop::sample::select(vec![6, 7, 16, 6, 7, 16, 0, 3, 10, 17])
 }
 
-/// Below 64, which is one byte of LEB128 whether signed or not.
+/// An offset below 64, which is one byte of LEB128, signed or not.
 fn offset() -> impl Strategy<Value = u8> {
     0u8..64
 }
@@ -91,7 +91,7 @@ fn common() -> impl Strategy<Value = Common> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Functions lie anywhere, so that they overlap, touch and leave gaps.
+    /// Functions have any addresses, so that they overlap, touch and leave gaps.
     #[test]
     fn programs_mean_what_gimli_thinks(
         common in common(),

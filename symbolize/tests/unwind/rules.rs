@@ -1,5 +1,5 @@
 //! Instructions as compilers, assemblers and linkers write them, and the rules
-//! that come of it.
+//! that they give.
 
 use symbolize::LinkAddr;
 use symbolize::unwind::{Cfa, RbpRule, Register, Unsupported, UnwindRule};
@@ -104,7 +104,7 @@ fn stack_realignment() {
     );
 }
 
-/// OpenSSL's assembler code keeps the caller's `rsp` in its frame.
+/// OpenSSL's assembler code stores the caller's `rsp` in its frame.
 #[test]
 fn saved_stack_pointer() {
     check(
@@ -119,7 +119,7 @@ fn saved_stack_pointer() {
     );
 }
 
-/// libgcrypt's assembler code goes back to a register without its offset.
+/// libgcrypt's assembler code goes back to a register without giving its offset.
 #[test]
 fn register_after_an_expression() {
     check(
@@ -169,7 +169,7 @@ fn signal_frame() {
     let restore = [
         0x0f, 4, 0x77, 0xa0, 0x01, 0x06, 0x10, 16, 3, 0x77, 0xa8, 0x01,
     ];
-    // Also behind it, where a thread would go on after the system call that it ends with.
+    // Also right after the code, where a thread would continue after the system call at its end.
     let both = [0, FUNCTION_BYTES].map(|offset| (offset, UnwindRule::Signal));
     check_with(common, ENTRY, &restore, &both);
     let unknown = UnwindRule::Unsupported(Unsupported::SignalFrame);
