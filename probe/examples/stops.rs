@@ -1,7 +1,7 @@
-//! Runs a command and prints every stack that is not whole: when, how the walk
-//! ended, where, and its frames as `module+0xoffset`. At the end it counts the endings, those of the
-//! first seconds apart, in which a slow machine still makes tables. With `perf` samples are taken
-//! without BPF.
+//! Runs a command and prints every stack that is not whole: when it was taken, how the walk ended,
+//! where, and its frames as `module+0xoffset`. At the end it counts the endings; those of the first
+//! seconds separately, in which a slow machine still makes tables. With `perf` it samples without
+//! BPF.
 //!
 //! ```text
 //! cargo run --release -p probe --example stops -- [perf] 99 COMMAND [ARGUMENT]...

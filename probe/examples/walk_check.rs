@@ -1,6 +1,6 @@
-//! Walks every stack twice and compares: as always in BPF, by caches and windows
-//! of memory, and from a copy of the stack by none of them. Meanwhile this
-//! process recurses, runs code that it makes at run time and throws away, loads
+//! Walks every stack twice and compares: as usual in BPF, with caches and windows
+//! of memory, and from a copy of the stack without any of them. Meanwhile this
+//! process recurses, runs code that it makes at run time and discards, loads
 //! and unloads libraries, and starts processes; a command may run as well.
 //! Ends with 1 if any frame differs.
 //!
@@ -13,7 +13,7 @@ use probe::{BpfSource, Config, Source, Target, WalkCheck};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Below the number of stacks that one CPU ships in a second.
+/// The rate is below the number of stacks that one CPU sends in a second.
 const RATE_HZ: u32 = 249;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(mut running) = running {
         running.terminate()?;
     }
-    // Threads of ours are still in the libraries that they load.
+    // The process exits at once, because threads are still in the libraries that they load.
     let is_right = walks.different == 0 && walks.same > 0;
     println!("{}", if is_right { "ok" } else { "FAILED" });
     std::process::exit(i32::from(!is_right))
@@ -93,8 +93,8 @@ const CODE: [u8; 10] = [0x55, 0x48, 0x89, 0xe5, 0xff, 0xcf, 0x75, 0xfc, 0x5d, 0x
 fn run_made_code() {
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping, which holds a function of that kind when it is
-    // called and which nobody else knows.
+    // SAFETY: a new mapping, which contains a function of that type when it is
+    // called and which no other code knows.
     unsafe {
         let page = libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0);
         if page == libc::MAP_FAILED {
@@ -108,7 +108,7 @@ fn run_made_code() {
     }
 }
 
-/// Libraries with a function from memory to a number.
+/// Loads and unloads libraries, each with a function that computes a number from memory.
 #[cfg(not(target_feature = "crt-static"))]
 fn load_libraries() {
     for (library, function) in [
@@ -117,8 +117,8 @@ fn load_libraries() {
         (c"libbz2.so.1.0", c"BZ2_bzlibVersion"),
     ] {
         let bytes = vec![7u8; 1 << 20];
-        // SAFETY: what the libraries document; zlib and liblzma differ in the
-        // order of arguments, so that both get what either can take.
+        // SAFETY: the functions are called as the libraries document; zlib and liblzma differ in
+        // the order of arguments, so that both get arguments that either accepts.
         unsafe {
             let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
             if handle.is_null() {
@@ -138,7 +138,7 @@ fn load_libraries() {
     }
 }
 
-/// A static program cannot load any.
+/// A static program cannot load any libraries.
 #[cfg(target_feature = "crt-static")]
 fn load_libraries() {
     recurse();

@@ -1,4 +1,5 @@
-//! What is counted besides time, against what a program did and the kernel counted of it.
+//! Events that are counted besides time, compared with what a program did and what the kernel
+//! counted.
 
 #![allow(dead_code, reason = "the other tests use the rest of what is shared")]
 
@@ -13,20 +14,20 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use test_support::wait_for;
 
-/// What was told of one thread.
+/// What samples say about one thread.
 struct Told {
-    /// How often it happened, by its samples.
+    /// Number of occurrences by its samples.
     times: f64,
     /// How far that may be from the truth by chance.
     band: f64,
     samples: usize,
     whole: usize,
-    /// In all, of everybody.
+    /// The counts of all threads of the machine.
     happened: Happened,
 }
 
-/// Counts while `work` runs on a thread of its own; it returns how often it happened there.
-/// `None` where rights are missing.
+/// Samples while `work` runs on a thread of its own and returns the number of occurrences there.
+/// `None` if rights are missing.
 fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Told, u64)> {
     let config = Config {
         target: only(std::process::id()),
@@ -68,8 +69,8 @@ fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Tol
     let whole = of_thread.filter(|sample| sample.ending == probe::Ending::Root);
     let told = Told {
         times: weights.iter().sum(),
-        // What has happened since the last sample of a CPU belongs to the next one, whoever
-        // gives that.
+        // Occurrences since the last sample of a CPU count for the next one, whichever thread gives
+        // it.
         band: 4.0 * squares.sqrt() + 2.0 * most,
         samples: weights.len(),
         whole: whole.count(),
@@ -82,8 +83,8 @@ fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Tol
     Some((told, truth))
 }
 
-/// The samples say how often it happened, within what chance makes of them. `unseen_share`: the
-/// largest part of all that may have given no sample.
+/// Checks that the samples give the number of occurrences, except for chance. `unseen_share`: the
+/// largest share of all occurrences that may have given no sample.
 #[track_caller]
 fn check(told: &Told, truth: u64, unseen_share: f64) {
     let truth = truth as f64;
@@ -94,7 +95,7 @@ fn check(told: &Told, truth: u64, unseen_share: f64) {
         told.times,
         told.band
     );
-    // Not so wide that everything would be right.
+    // The band is not so wide that every number would be right.
     assert!(told.band < truth / 2.0, "{} of {truth}", told.band);
     assert!(told.happened.times as f64 >= truth, "{:?}", told.happened);
     assert!(
@@ -117,7 +118,7 @@ fn page_faults_are_as_many_as_the_kernel_counts() {
     let work = || {
         const PAGES: usize = 8192;
         let of_thread = || {
-            // SAFETY: any bytes are a value of it.
+            // SAFETY: any bytes are a value of the type.
             let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
             // SAFETY: the structure outlives the call.
             let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
@@ -136,9 +137,9 @@ fn page_faults_are_as_many_as_the_kernel_counts() {
     }
 }
 
-/// Touches each page of new memory, and gives it back.
+/// Touches each page of new memory, and frees it.
 fn touch(bytes: usize) {
-    // SAFETY: a mapping of its own, which nobody else knows.
+    // SAFETY: a new mapping, which no other code knows.
     unsafe {
         let at = libc::mmap(
             std::ptr::null_mut(),
@@ -182,9 +183,9 @@ fn switches_are_as_many_as_the_kernel_counts() {
         switched
     };
     if let Some((told, truth)) = count("context-switches", work) {
-        // Where both threads have a CPU of their own, every second switch is one of an idle task.
-        // Those of some CPUs' idle tasks are counted by the kernel and never sampled (`perf record`
-        // has none either), and they are nobody's.
+        // If both threads have a CPU of their own, every second switch is from an idle task. The
+        // kernel counts the switches of some CPUs' idle tasks, but never samples them (`perf
+        // record` has none either), and they belong to no thread.
         check(&told, truth, 0.6);
     }
 }
@@ -218,7 +219,7 @@ fn passes_of_a_tracepoint_are_as_many_as_there_were() {
     let work = move || {
         for call in 0..calls {
             if call % (calls / 50) == 0 {
-                // The stacks of a process that is new are cut until its tables are there.
+                // The stacks of a new process are cut until its tables are read.
                 std::thread::sleep(Duration::from_millis(50));
             }
             // SAFETY: a call without arguments.

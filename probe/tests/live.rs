@@ -1,5 +1,5 @@
-//! The real object in the real kernel, sampling this very test process and
-//! others. Needs the rights to; says so where they are missing.
+//! The real object in the real kernel, sampling this test process and
+//! others. Needs rights; a test that lacks them prints that and is skipped.
 
 mod burn;
 mod common;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use symbolize::{ElfSymbols, FileOffset};
 use test_support::{Process, Scratch, compile, run_tool, skip, wait_for, wait_until};
 
-/// A running source, or `None` where the rights are missing.
+/// Starts a source; `None`, with a message, if rights are missing.
 fn start(config: &Config) -> Option<BpfSource> {
     let needs = "needs CAP_BPF and CAP_PERFMON";
     unless_forbidden(BpfSource::start(config), needs)
@@ -30,8 +30,8 @@ fn myself(rate_hz: u32) -> Config {
     }
 }
 
-/// There were as many samples as the time asks for: within five standard deviations of a
-/// random count, and two percent for what one of the clocks does not count.
+/// Checks the number of samples against time and rate: within five standard deviations of a
+/// random count, and two percent for time that only one of the clocks counts.
 #[track_caller]
 fn assert_near(burnt: &Burnt, rate_hz: u32) {
     let expected = burnt.seconds * f64::from(rate_hz);
@@ -43,7 +43,7 @@ fn assert_near(burnt: &Burnt, rate_hz: u32) {
     );
 }
 
-/// The functions of this test program on a sample's stack, innermost first.
+/// Returns the functions of this test program on a sample's stack, innermost first.
 fn own_names(seen: &Seen, symbols: &ElfSymbols, sample: &Sample) -> Vec<String> {
     let own = std::env::current_exe().unwrap();
     let is_own = |module: u32| matches!(&seen.modules[&module], ModuleKind::File { path, .. } if *path == own);
@@ -72,7 +72,7 @@ fn the_verifier_has_little_to_do() {
     let Some(mut source) = start(&config) else {
         return;
     };
-    // Says why, where the kernel refused them.
+    // If the kernel has refused the programs, the error says why.
     let mut calls = source.take_calls().unwrap();
     let orders = Orders::default();
     for _ in 0..POINTS_MAX {
@@ -107,7 +107,7 @@ fn the_verifier_has_little_to_do() {
     verified.extend(source.verified_instructions().iter().find(is_new));
     assert_eq!(verified.len(), 12);
     for (program, instructions) in verified {
-        // 0: this kernel does not tell (before 5.16).
+        // 0 if the kernel does not report it (before 5.16).
         assert!(
             instructions < BpfSource::VERIFIED_MAX,
             "{program}: {instructions}"
@@ -123,7 +123,7 @@ fn shares_are_those_of_the_work() {
     };
     let symbols = ElfSymbols::read(&File::open("/proc/self/exe").unwrap()).unwrap();
     let threads = burn::Threads::start(2);
-    // Enough for the band, however busy the machine is with other things.
+    // Enough for the band, however busy the machine is.
     let seen = Seen::samples(&mut source, 2_000);
     drop(threads);
     assert_eq!(seen.counters.lost, 0);
@@ -148,8 +148,8 @@ fn shares_are_those_of_the_work() {
     assert_eq!(tids.len(), 2, "both threads are seen");
     for (name, share) in burn::FUNCTIONS.into_iter().zip(burn::SHARES) {
         let measured = counts.get(name).copied().unwrap_or(0.0) / all;
-        // Five standard deviations, which is once in a million runs, and what the
-        // loops around the work cost.
+        // Five standard deviations, which chance exceeds once in a million runs, and the cost of
+        // the loops around the work.
         let band = 5.0 * (share * (1.0 - share) / all).sqrt() + 0.01;
         assert!(
             (measured - share).abs() < band,
@@ -158,7 +158,7 @@ fn shares_are_those_of_the_work() {
     }
 }
 
-/// The samples of the threads that work.
+/// Returns the samples of the threads that work.
 fn burning(seen: &Seen) -> impl Iterator<Item = &Sample> {
     seen.samples
         .iter()
@@ -177,8 +177,8 @@ fn assert_whole(seen: &Seen) {
     assert!((all - cut.len()) * 100 >= all * 98, "of {all}: {cut:?}");
 }
 
-/// Rust's standard library and libc keep no frame pointers, nor does this
-/// program; and its tables are not in place when the first samples come.
+/// Rust's standard library and libc keep no frame pointers, and this program
+/// does not either; its tables are not read yet when the first samples come.
 #[test]
 fn stacks_without_frame_pointers_are_whole() {
     let _alone = alone();
@@ -194,7 +194,7 @@ fn stacks_without_frame_pointers_are_whole() {
     assert!(deepest > burn::DEPTH as usize, "{deepest} frames");
 }
 
-/// Also in the moment in which a handler has returned, and the kernel puts back what ran before.
+/// This includes the moment in which a handler has returned, and the kernel restores the registers.
 #[test]
 fn stacks_are_whole_while_signals_are_handled() {
     let _alone = alone();
@@ -266,8 +266,8 @@ fn a_rate_that_is_changed_counts_from_then_on() {
 #[test]
 fn short_lived_processes_are_all_known() {
     let _alone = alone();
-    // Everybody is sampled: a higher rate would be more than this build can read where
-    // others leave it little time.
+    // All processes are sampled: this build could not read a higher rate if others leave it little
+    // time.
     let Some(mut source) = start(&Config {
         rate_hz: 399,
         ..Config::default()
@@ -299,7 +299,7 @@ fn short_lived_processes_are_all_known() {
     }
     let unmapped = |sample: &&&Sample| sample.ending == Ending::NoMapping;
     let lost = of_children.iter().filter(unmapped).count();
-    // Where we had no time to read them, the kernel dropped events, and said how many.
+    // If this process had no time to read them, the kernel dropped events, and reported how many.
     let events_lost = seen.counters.events_lost;
     assert!(
         lost * 50 <= of_children.len() || events_lost > 0,
@@ -319,7 +319,7 @@ fn the_filter_lets_only_targets_pass() {
     }) else {
         return;
     };
-    // We run as well.
+    // This process runs as well.
     let seen = Seen::until(&mut source, "samples, and others filtered out", |seen| {
         seen.samples.len() > 100 && seen.counters.filtered > 0
     });
@@ -347,7 +347,7 @@ fn only_fitting_names_are_sampled() {
     };
     let burn = "while :; do :; done";
     let _fitting = Process::start(Command::new("sh").args(["-c", burn]));
-    // We run as well.
+    // This process runs as well.
     let seen = Seen::until(&mut source, "samples, and others filtered out", |seen| {
         seen.samples.len() > 100 && seen.counters.filtered > 0
     });
@@ -372,7 +372,7 @@ fn the_end_of_all_targets_is_seen() {
 #[test]
 fn children_of_targets_are_targets_from_their_first_instruction() {
     let _alone = alone();
-    // Waits for a line, then burns in a child of a child.
+    // The shell waits for a line; then a child of a child burns.
     let script = "read go; sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'";
     let mut parent = Command::new("sh")
         .args(["-c", script])
@@ -407,8 +407,8 @@ fn children_of_targets_are_targets_from_their_first_instruction() {
     assert!(of_child > 10, "{of_child} samples of children");
 }
 
-/// Without unwind information, and with the frame pointer in use for something else:
-/// what there is to walk by is in `.debug_frame`, packed, in another file.
+/// A program without unwind information, which uses the frame pointer for something else: it can
+/// only be walked by `.debug_frame`, which is compressed, and in another file.
 const WITHOUT_TABLES: &str = "
 volatile unsigned sum;
 static __attribute__((noinline)) void leaf(unsigned n) { while (n--) sum += n; }
@@ -430,7 +430,8 @@ const FLAGS: [&str; 7] = [
     "-Wl,--build-id=none",
 ];
 
-/// A program whose unwind information is in a file beside it.
+/// Compiles it, and moves its debug information to a file beside it; `None`, with a message, if
+/// that is not possible.
 fn stripped_program(scratch: &Scratch) -> Option<PathBuf> {
     let objcopy = |args: &[&str]| {
         let mut objcopy = Command::new("objcopy");
@@ -467,7 +468,7 @@ fn stacks_are_walked_by_separate_debug_information() {
     }
 }
 
-/// Goroutines that call each other, in front of a large heap.
+/// Goroutines that call themselves, with their stacks in front of a large heap.
 const GOROUTINES: &str = r#"package main
 
 import "runtime"
@@ -506,7 +507,7 @@ fn first_stacks_of_goroutines_are_copied_without_the_heap_behind_them() {
     let (source_file, program) = (scratch.write("work.go", GOROUTINES), scratch.join("work"));
     let mut build = Command::new("go");
     build.args(["build", "-o"]).arg(&program).arg(source_file);
-    // Kept from run to run: newer versions build their library anew without it.
+    // Kept from run to run: without it, newer versions compile their library again.
     build.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go-cache"));
     build.env("GO111MODULE", "off");
     if run_tool(&mut build).is_none() {
@@ -520,7 +521,7 @@ fn first_stacks_of_goroutines_are_copied_without_the_heap_behind_them() {
     let Some(mut source) = source else {
         return;
     };
-    /// Where Go puts its heap first.
+    /// The address range where Go's heap begins.
     const HEAP: std::ops::Range<u64> = 0xc0_0000_0000..0xc1_0000_0000;
     let mut walks = Vec::new();
     wait_until("stacks of goroutines", || {
@@ -534,9 +535,9 @@ fn first_stacks_of_goroutines_are_copied_without_the_heap_behind_them() {
         }
         walks.len() >= 20
     });
-    // Of some the end is not known, and all that may be copied is. Seen once in a few hundred stacks; the
-    // likely cause, which is not proven: between two goroutines a thread has the stack of one and is
-    // said to run the other.
+    // For some the end of the stack is not known, and as much is copied as is possible. Seen once
+    // in a few hundred stacks; the likely cause, which is not proven: between two goroutines a
+    // thread has the stack of one, while the runtime says that it runs the other.
     let large = walks.iter().filter(|walk| walk.stack.size() > 32 << 10);
     let (large, all) = (large.count(), walks.len());
     assert!(large * 10 <= all, "{large} of {all} are large");
@@ -556,7 +557,7 @@ fn nothing_stays_behind() {
     let ours = own_programs();
     assert!(!ours.is_empty());
     drop(source);
-    // The kernel frees them a moment after their last descriptor is closed.
+    // The kernel frees programs a moment after their last descriptor is closed.
     let left = || {
         let loaded = aya::programs::loaded_programs().filter_map(Result::ok);
         loaded
@@ -566,7 +567,7 @@ fn nothing_stays_behind() {
     wait_until("all programs are gone", || left() == 0);
 }
 
-/// The numbers of the BPF programs that this process holds: others may run
+/// Returns the numbers of the BPF programs that this process holds, as others may run
 /// proftop at the same time.
 fn own_programs() -> Vec<u32> {
     std::fs::read_dir("/proc/self/fdinfo")
@@ -581,9 +582,9 @@ fn own_programs() -> Vec<u32> {
         .collect()
 }
 
-/// Caches, windows of memory and the short cuts in front of them must not show:
-/// each stack is walked again from a copy, by none of them, while processes
-/// that share the CPUs come and go.
+/// Caches, windows of memory and the short cuts in front of them must not change a stack:
+/// each one is walked again from a copy, without any of them, while processes
+/// that share the CPUs start and end.
 #[test]
 fn a_stack_is_the_same_by_short_cuts_and_without() {
     let _alone = alone();
@@ -642,8 +643,8 @@ fn only_those_cpus_are_sampled() {
     assert_only_on(cpu, &seen);
 }
 
-/// From the point of no return on there is no user stack, and that says so. Before, the
-/// old program has its stack still.
+/// From the point of no return on there is no user stack, and the ending says so. Before, the
+/// old program still has its stack.
 #[test]
 fn in_the_midst_of_exec_there_is_no_stack() {
     let _alone = alone();

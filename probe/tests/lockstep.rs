@@ -1,9 +1,9 @@
-//! A program of exactly the rhythm of the sampling clock is counted like any other.
-//! With a period that never changes each tick would find it at the same place, and
+//! A program in exact step with the sampling clock is counted like any other.
+//! With a constant period each tick would find it at the same place, and
 //! 60 and 40 percent of its time would be shown as 100 and 0.
 //!
-//! All engines look at the same threads in the same time, which keep every CPU busy: none
-//! knows of the others' clocks, and each test judges one of them.
+//! All engines sample the same threads at the same time, which keep every CPU busy: none
+//! knows the others' clocks, and each test checks one of them.
 
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod burn;
@@ -24,21 +24,21 @@ use test_support::DEADLINE;
 const THREAD_NAME: &str = "aligned";
 const FUNCTIONS: [&str; 2] = ["first_sixty", "last_forty"];
 const SECOND_NS: u64 = 1_000_000_000;
-/// Where in a period, counted in billionths of it, the second function begins.
+/// Where in a period, in billionths of it, the second function begins.
 const CHANGE: u64 = SECOND_NS / 10 * 6;
 
 /// Threads that spend the first 60 percent of each period in one function and the rest in
-/// another, by the clock of the machine, until they are dropped.
+/// another, by the machine's clock, until they are dropped.
 struct Aligned {
     stop: Arc<AtomicBool>,
-    /// Nanoseconds on a CPU, by function: others may take the CPU away.
+    /// Nanoseconds on a CPU in each function: other threads may take the CPU away.
     spent: Arc<[AtomicU64; 2]>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Aligned {
-    /// One on each of these CPUs, where it stays: a clock of a thread begins anew when another
-    /// one takes its place, and would be in step no longer.
+    /// Starts one thread on each of these CPUs, where it stays: the clock of a thread starts anew
+    /// when the thread gets a CPU again, and would not be in step any more.
     fn start(rate_hz: u64, cpus: &BTreeSet<u32>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spent: Arc<[AtomicU64; 2]> = Arc::default();
@@ -47,7 +47,7 @@ impl Aligned {
             here.set(*cpu as usize);
             let (stopped, spending) = (stop.clone(), spent.clone());
             let body = move || {
-                // Where that is not allowed it runs anywhere.
+                // If that is not allowed, the thread runs on any CPU.
                 _ = rustix::thread::sched_setaffinity(None, &here);
                 while !stopped.load(Ordering::Relaxed) {
                     let parts = [first_sixty, last_forty];
@@ -83,11 +83,11 @@ impl Drop for Aligned {
     }
 }
 
-/// How far the machine's clock is into a period, in billionths.
+/// Returns how far the machine's clock is in a period, in billionths.
 fn phase(rate_hz: u64) -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let in_second = now.tv_nsec as u64;
-    // Whole seconds are whole numbers of periods.
+    // A second is a whole number of periods.
     in_second * rate_hz % SECOND_NS
 }
 
@@ -110,7 +110,7 @@ fn last_forty(rate_hz: u64) {
     }
 }
 
-/// Some 100 ns.
+/// Takes about 100 ns.
 #[inline(always)]
 fn spin(seed: u64) {
     let mut state = seed;
@@ -119,7 +119,7 @@ fn spin(seed: u64) {
     }
 }
 
-/// Which of the functions a sample is of, by number.
+/// Returns the index of the function in which a sample was taken.
 fn function_of(seen: &Seen, symbols: &ElfSymbols, sample: &Sample) -> Option<usize> {
     let own = std::env::current_exe().unwrap();
     let mut names = sample
@@ -134,7 +134,7 @@ fn function_of(seen: &Seen, symbols: &ElfSymbols, sample: &Sample) -> Option<usi
     names.find_map(|name| FUNCTIONS.iter().position(|f| name.contains(f)))
 }
 
-/// Who takes the samples, and whether of this process alone or of everybody.
+/// The engine that samples, and whether it samples all processes or this one only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Looker {
     engine: EngineKind,
@@ -153,41 +153,42 @@ const BPF_OF_ALL: Looker = Looker {
     is_of_everybody: true,
     ..BPF
 };
-/// The clocks of whole CPUs, not of threads.
+/// With the clocks of whole CPUs instead of threads.
 const PERF_OF_ALL: Looker = Looker {
     is_of_everybody: true,
     ..PERF
 };
 
-/// What one of them saw.
+/// What one of them has seen.
 struct Sight {
     looker: Looker,
-    /// Samples of aligned threads, by function.
+    /// Number of samples of the aligned threads, by function.
     counts: [f64; 2],
-    /// Samples of all, of those that busy CPUs make at that rate; and with those lost.
+    /// Number of all samples, as a share of those that busy CPUs give at that rate; and the same
+    /// with lost samples.
     of_rate: f64,
     with_lost: f64,
-    /// The share of the time that a host took from the CPUs of this virtual machine.
+    /// The share of the time that a host took away from the CPUs of this virtual machine.
     stolen: f64,
 }
 
-/// What was measured at one rate.
+/// The results at one rate.
 struct Measured {
     rate_hz: u32,
-    /// The share of the first function, of the time that the threads had.
+    /// The share of the first function in the CPU time of the threads.
     truth: f64,
     sights: Vec<Sight>,
 }
 
-/// Samples that one CPU makes in the time of a measurement.
+/// Number of samples of one CPU during a measurement.
 const SAMPLES_OF_CPU: u64 = 800;
 
-/// Every CPU is busy with an aligned thread, and all look at them at once.
+/// Keeps every CPU busy with an aligned thread, and samples with all of these at once.
 fn measure(rate_hz: u32, lookers: &[Looker]) -> Measured {
     let _alone = alone();
     let online = probe::cpus::online().unwrap();
     let cpus = online.len();
-    // Before the sources: what one may watch of oneself are the threads that there are.
+    // Started before the sources: without rights, only the threads that exist then can be watched.
     let aligned = Aligned::start(rate_hz.into(), &online);
     let started = lookers
         .iter()
@@ -234,10 +235,10 @@ fn start(looker: Looker, rate_hz: u32) -> Option<Box<dyn Source>> {
     })
 }
 
-/// Takes samples until there are enough of the threads, and the time is over.
+/// Samples until there are enough samples of the threads, and the time is over.
 fn look(looker: Looker, mut source: Box<dyn Source>, rate_hz: u32, cpus: usize) -> Sight {
     let mut seen = Seen::default();
-    // From when all clocks tick, up to where all samples are there.
+    // The time from when all clocks tick, until all samples are complete.
     let (mut complete_ns, mut wanted_ns) = (0, u64::MAX);
     let symbols = ElfSymbols::read(&File::open("/proc/self/exe").unwrap()).unwrap();
     let (mut counts, mut counted) = ([0.0; 2], 0);
@@ -248,7 +249,7 @@ fn look(looker: Looker, mut source: Box<dyn Source>, rate_hz: u32, cpus: usize) 
         for sample in &seen.samples[counted..] {
             let time_ns = SECOND_NS + SECOND_NS * SAMPLES_OF_CPU / u64::from(rate_hz);
             wanted_ns = wanted_ns.min(sample.time_ns + time_ns);
-            // On a busy machine the first may come before what is mapped is known.
+            // On a busy machine the first samples may come before the mappings are known.
             if &*sample.comm == THREAD_NAME
                 && let Some(function) = function_of(&seen, &symbols, sample)
             {
@@ -266,7 +267,7 @@ fn look(looker: Looker, mut source: Box<dyn Source>, rate_hz: u32, cpus: usize) 
     let taken = times.filter(|time| (first_ns..=complete_ns).contains(time));
     let busy_s = complete_ns.saturating_sub(first_ns) as f64 / 1e9 * cpus as f64;
     let expected = busy_s * f64::from(rate_hz);
-    // All that was stolen while this looked may have been in the part that is counted.
+    // Everything that was stolen during this function may have been in the counted part.
     let stolen = (stolen_s() - stolen_before_s) / busy_s;
     let taken = taken.count() as f64;
     Sight {
@@ -278,8 +279,8 @@ fn look(looker: Looker, mut source: Box<dyn Source>, rate_hz: u32, cpus: usize) 
     }
 }
 
-/// Seconds in which a host ran something else than the CPUs of this virtual machine, since it
-/// was started: the eighth number of `cpu user nice system idle iowait irq softirq steal`.
+/// Returns the seconds in which a host ran something else than the CPUs of this virtual machine,
+/// since its start: the eighth number of `cpu user nice system idle iowait irq softirq steal`.
 fn stolen_s() -> f64 {
     let all = std::fs::read_to_string("/proc/stat").unwrap();
     let ticks = all.split_ascii_whitespace().nth(8).unwrap();
@@ -292,19 +293,19 @@ impl Measured {
         MEASURED.get_or_init(|| measure(99, &[BPF, PERF, BPF_OF_ALL, PERF_OF_ALL]))
     }
 
-    /// Perf is not asked for everybody: a busy machine may not come round to reading so many
+    /// Perf does not sample all processes here: a busy machine may be too slow to read so many
     /// copies of stacks in time.
     fn at_999() -> &'static Self {
         static MEASURED: OnceLock<Measured> = OnceLock::new();
         MEASURED.get_or_init(|| measure(999, &[BPF, PERF, BPF_OF_ALL]))
     }
 
-    /// `None` where rights are missing.
+    /// Returns what an engine saw; `None` if rights are missing.
     fn of(&self, looker: Looker) -> Option<&Sight> {
         self.sights.iter().find(|sight| sight.looker == looker)
     }
 
-    /// The functions have as many of the samples as of the time.
+    /// Checks that the functions have the same shares of the samples and of the time.
     fn check_shares(&self, looker: Looker) {
         let (Some(sight), truth) = (self.of(looker), self.truth) else {
             return;
@@ -312,8 +313,8 @@ impl Measured {
         let all: f64 = sight.counts.iter().sum();
         assert!(all > 400.0, "{all} samples");
         let share = sight.counts[0] / all;
-        // Five standard deviations, which is once in a million runs, and where the functions
-        // begin and end.
+        // Five standard deviations, which chance exceeds once in a million runs, and the
+        // inaccuracy of where the functions begin and end.
         let band = 5.0 * (truth * (1.0 - truth) / all).sqrt() + 0.01;
         let told = format!("{share:.3} of {all} samples, {truth:.3} of the time, ± {band:.3}");
         println!("{} Hz: {told}", self.rate_hz);
@@ -321,7 +322,8 @@ impl Measured {
         assert!((share - truth).abs() < band, "{told}");
     }
 
-    /// Every CPU is busy, whoever with: so many CPUs, for so long, at that rate.
+    /// Checks that the number of samples fits the number of CPUs, all of which are busy, the time
+    /// and the rate.
     fn check_rate(&self, looker: Looker) {
         let Some(sight) = self.of(looker) else {
             return;
@@ -333,7 +335,7 @@ impl Measured {
             self.rate_hz
         );
         assert!(ratio < 1.01, "{ratio:.4} of what is expected");
-        // A virtual machine that is not run for a while has no ticks either.
+        // A virtual machine has no ticks while its host does not run it.
         assert!(
             with_lost > 0.97 - stolen,
             "{with_lost:.4} of what is expected, {stolen:.4} stolen"

@@ -1,5 +1,5 @@
-//! Processes that understand files are ended again and again while they do: names are as they
-//! are without, or there is none and it is said why.
+//! Parser processes are killed again and again while they work: names are the same as
+//! otherwise, or there are none, with a reason.
 
 use probe::tables::{Content, Job, Limits, NoTable, TableMaps, Tables};
 use probe::{ModuleId, files};
@@ -16,24 +16,24 @@ use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
 use symbolize::{FileOffset, FileSource, Reason, RemoteFiles, Symbolizer};
 use test_support::{Random, compile, wait_until};
 
-/// How often a process is ended, in each way.
+/// Number of processes that are killed, in each way.
 const KILLS: usize = 100;
 
-/// Functions of the file that is read.
+/// Number of functions in the file that is read.
 const FUNCTIONS: usize = 3000;
 
-/// Enough to ask, and to read a small file.
+/// Memory that is enough to start, and to read a small file.
 const SHORT_OF_MEMORY: u64 = 40 << 20;
 
-/// More than that has the symbol table of a large one.
+/// Size of the symbol table of a large file, which is more than that.
 const LARGE_TABLE_BYTES: u64 = 24 * (4 << 20);
 
-/// What this test starts itself with.
+/// The option with which this test starts itself again.
 const WITH_LITTLE_MEMORY: &str = "--with-little-memory";
 
 fn main() {
     let args: Vec<_> = std::env::args().skip(1).collect();
-    // Those who run single tests ask for a list first.
+    // Tools that run single tests request a list first.
     if args.iter().any(|arg| arg == "--list") {
         println!("names_are_right_or_missing_whoever_is_ended: test");
         return;
@@ -68,7 +68,7 @@ fn main() {
     println!("test names_are_right_or_missing_whoever_is_ended ... ok");
 }
 
-/// A file with many functions; `None` where nothing can be compiled, with a word about it.
+/// Compiles a file with many functions; `None`, with a message, if that is not possible.
 fn program(folder: &Path) -> Option<PathBuf> {
     let (source, program) = (folder.join("many.c"), folder.join("many"));
     let mut text = String::new();
@@ -82,7 +82,7 @@ fn program(folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// The same file with a table of symbols that takes much memory.
+/// Makes a copy of the file whose symbol table takes much memory.
 fn large(program: &Path) -> PathBuf {
     let mut bytes = fs::read(program).expect("it is there");
     let word = |bytes: &[u8], at: usize, len: usize| {
@@ -111,7 +111,7 @@ fn killed_at_any_moment(program: &Path) {
     let right = names(&plain, program, &offsets).expect("it has symbols");
     assert!(named(&right) >= FUNCTIONS / 2, "{}", named(&right));
 
-    // Undisturbed they are the same, and come from somebody who has no rights.
+    // Without disturbance names are the same, and come from processes without rights.
     let begin = Instant::now();
     assert_eq!(names(&parsed(), program, &offsets).as_ref(), Ok(&right));
     let undisturbed = begin.elapsed();
@@ -120,7 +120,7 @@ fn killed_at_any_moment(program: &Path) {
     let (mut whole, mut refused) = (0, 0);
     while_they_are_killed(KILLS, undisturbed, |killed| {
         while killed.load(Ordering::Relaxed) < KILLS {
-            // Another symbolizer has read nothing yet, the same one all.
+            // A new symbolizer has read nothing yet; a used one has read all.
             let symbolizer = parsed();
             for part in 0..3 {
                 let some: Vec<_> = offsets.iter().copied().skip(part).step_by(3).collect();
@@ -140,11 +140,11 @@ fn killed_at_any_moment(program: &Path) {
     });
     println!("{KILLS} killed: {whole} times all names, {refused} times none");
     assert!(whole > 0);
-    // Nothing of it lasts.
+    // No disturbance lasts.
     assert_eq!(names(&parsed(), program, &offsets), Ok(right));
 }
 
-/// Lines are right or missing, and those who read them let others go first.
+/// Checks that lines are right or missing, and that parsers of lines run at the lowest priority.
 fn lines_while_they_are_killed(program: &Path) {
     let offsets: Vec<_> = all_over(program).into_iter().step_by(40).collect();
     let plain = Symbolizer::new().with_files(RemoteFiles::Open);
@@ -182,7 +182,7 @@ fn lines_while_they_are_killed(program: &Path) {
     assert!(whole > 0);
 }
 
-/// Every file has its table, or it is said that it has none.
+/// Checks that every file has its table, or a reason for having none.
 fn unwind_tables_while_they_are_killed(program: &Path) {
     let mut tables = Tables::new(TableMaps::in_memory(), &Limits::default()).expect("threads");
     let file = fs::File::open(program).expect("it is there");
@@ -242,9 +242,9 @@ fn all_are_confined() {
     }
 }
 
-/// Runs `work` while parsers are ended, and gives it how many were. Then it is over. `undisturbed`
-/// is how long one round of the work takes: some rounds come to their end on any machine, and
-/// others do not.
+/// Runs `work` while parsers are killed, and passes it the number of killed ones. `undisturbed`
+/// is the duration of one round of the work: on any machine some rounds are completed, and
+/// others are not.
 fn while_they_are_killed(at_least: usize, undisturbed: Duration, work: impl FnOnce(&AtomicUsize)) {
     let (killed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -255,7 +255,7 @@ fn while_they_are_killed(at_least: usize, undisturbed: Duration, work: impl FnOn
     assert!(killed.load(Ordering::Relaxed) >= at_least);
 }
 
-/// Ends parsers, whatever they do, after pauses of up to `longest_pause`.
+/// Kills parsers, whatever they do, after pauses of up to `longest_pause`.
 fn kill(killed: &AtomicUsize, is_over: &AtomicBool, longest_pause: Duration) {
     let mut random = Random::new(7);
     let longest_us = longest_pause.as_micros() as u64;
@@ -272,16 +272,16 @@ fn kill(killed: &AtomicUsize, is_over: &AtomicBool, longest_pause: Duration) {
 fn out_of_memory_one_file_has_no_names_and_others_have(small: &Path, large: &Path) {
     let offsets = all_over(small);
     let before = names(&parsed(), small, &offsets).expect("there is room for that");
-    // Each order has four parsers die of it.
+    // Each request kills four parsers.
     for _ in 0..KILLS / 4 {
         let symbolizer = parsed();
         let refused = names(&symbolizer, large, &[FileOffset(0x1000)]);
         assert_eq!(refused, Err(Reason::Refused));
-        // It is left alone then, which takes no time.
+        // After that the file is not tried again, which takes no time.
         assert_eq!(names(&symbolizer, large, &[FileOffset(0x1000)]), refused);
         assert_eq!(names(&symbolizer, small, &offsets).as_ref(), Ok(&before));
     }
-    // Other work on that file goes on.
+    // Other work on that file is still possible.
     let lines = lines(&parsed(), large, &all_over(small));
     assert!(lines.is_ok_and(|lines| lines.iter().any(|chain| !chain.is_empty())));
     let notes = files::notes();
@@ -295,7 +295,7 @@ fn parsed() -> Symbolizer {
     Symbolizer::new().with_files(files::of_targets())
 }
 
-/// Places in code, and where there is none.
+/// Returns offsets all over the file, in code and elsewhere.
 fn all_over(path: &Path) -> Vec<FileOffset> {
     let size = fs::metadata(path).expect("it is there").len();
     (0..size).step_by(13).map(FileOffset).collect()
@@ -334,7 +334,7 @@ fn named(names: &FileNames) -> usize {
     names.places.iter().filter(is_named).count()
 }
 
-/// The processes that have no rights, of this one.
+/// Returns the parsers of this process.
 fn parsers() -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));

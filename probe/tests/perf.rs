@@ -1,5 +1,5 @@
-//! The source without BPF, in the real kernel: it must give what the other one
-//! gives, and also to those who have no rights.
+//! The source without BPF, in the real kernel: it must give the same as the source with BPF,
+//! also without rights.
 
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod burn;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A source on one process, or `None` where not even that is allowed.
+/// Starts a source; `None`, with a message, if not even that is allowed.
 fn start(target: Target, rate_hz: u32) -> Option<PerfSource> {
     let config = Config {
         target,
@@ -22,7 +22,7 @@ fn start(target: Target, rate_hz: u32) -> Option<PerfSource> {
     unless_forbidden(PerfSource::start(&config), needs)
 }
 
-/// This program keeps no frame pointers, and its tables are not there yet when
+/// This program keeps no frame pointers, and its tables are not read yet when
 /// the first samples come.
 #[test]
 fn stacks_are_whole_and_threads_have_their_names() {
@@ -61,12 +61,12 @@ fn samples_are_busy_time_times_rate() {
     let burnt = Burnt::of(&mut source, &threads, 3.0);
     drop(threads);
     assert_near(&burnt, 499);
-    // Some are, where others keep us from reading; they are told.
+    // Some samples are lost if other programs keep this one from reading; these are counted.
     let (lost, samples) = (burnt.lost as f64, burnt.samples);
     assert!(lost * 50.0 < samples, "{lost} lost");
 }
 
-/// Ticks in the kernel are missing where we may not see them.
+/// Checks the number of samples. Without the right to see the kernel, ticks in it are missing.
 #[track_caller]
 fn assert_near(burnt: &Burnt, rate_hz: u32) {
     let expected = burnt.seconds * f64::from(rate_hz);
@@ -87,7 +87,7 @@ fn the_rate_of_single_threads_stays_and_that_of_all_changes() {
         return;
     };
     let threads = burn::Threads::start(2);
-    // What is mapped has its tables by then, and all processes have been told.
+    // By then mapped files have their tables, and all processes are known.
     Seen::samples(&mut source, 100);
     source.set_rate(499).unwrap();
     let burnt = Burnt::of(&mut source, &threads, 3.0);
@@ -98,7 +98,7 @@ fn the_rate_of_single_threads_stays_and_that_of_all_changes() {
 #[test]
 fn what_a_target_starts_is_a_target_and_nobody_else() {
     let _alone = alone();
-    // It waits, starts another program, and that one works.
+    // The shell waits, then starts another program, which works.
     let script = "sleep 0.3; sha256sum /dev/zero & echo $!; wait";
     let mut shell = Command::new("sh")
         .args(["-c", script])
@@ -144,7 +144,7 @@ fn what_a_target_starts_is_a_target_and_nobody_else() {
     Seen::until(&mut source, "the end of all targets", |seen| {
         seen.targets_alive == Some(0)
     });
-    // An event of the dead is always ready: that must not become a busy loop.
+    // The events of threads that have ended are always ready: that must not become a busy loop.
     let begun = Instant::now();
     for _ in 0..10 {
         source.poll(Duration::from_millis(20)).unwrap();

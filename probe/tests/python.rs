@@ -1,5 +1,5 @@
-//! Stacks of real interpreters, of all versions that are here, held against what the
-//! programs say of themselves. Needs the rights to sample; says so where they are missing.
+//! Stacks of real interpreters, of all versions on this machine, compared with what the programs
+//! report about themselves. Needs rights; a test that lacks them prints that and is skipped.
 
 #[expect(dead_code, reason = "the other tests burn")]
 mod burn;
@@ -21,17 +21,18 @@ use symbolize::Reason;
 use symbolize::python::module_of;
 use test_support::{NO_PYTHON, Process, Scratch, compile, pythons, skip, wait_for, wait_until};
 
-/// Function, file and line.
+/// A frame: function, file and line.
 type Frame = (String, String, u32);
 
-/// How the name of a task of asyncio begins. The program ends it at once if the task has the name
-/// of its coroutine, which follows.
+/// The beginning of the frame of an asyncio task, which continues with the name of the task and
+/// `›`. In the program's report the name is empty, and that of the coroutine follows, if both are
+/// the same.
 const TASK: &str = "task ‹";
 
-/// How that of a task ends that awaits another.
+/// The end of the frame of a task that awaits another one.
 const AWAITS: &str = " awaits";
 
-/// A thread stood on this stack, between these times.
+/// What a thread reports: it stood on this stack between these times.
 struct Truth {
     tid: u32,
     start_ns: u64,
@@ -69,7 +70,7 @@ fn read_truths(file: &Path) -> Vec<Truth> {
     text.lines().map(truth).collect()
 }
 
-/// The Python frames of a sample, innermost first.
+/// Returns the Python frames of a sample, innermost first.
 fn python_frames(sample: &Sample, modules: &HashMap<u32, ModuleKind>) -> Vec<Frame> {
     let name = |frame: &probe::Frame| match &modules[&frame.module.0] {
         ModuleKind::Python { names, .. } => Some(match names.get(frame.address) {
@@ -88,15 +89,15 @@ fn is_library(frame: &probe::Frame, modules: &HashMap<u32, ModuleKind>) -> bool 
     }
 }
 
-/// Whether frames of what `-X perf` makes are in a stack: they are in memory of no file.
+/// Whether a stack has frames in code that `-X perf` makes: it is not in the memory of any file.
 fn has_trampolines(sample: &Sample, modules: &HashMap<u32, ModuleKind>) -> bool {
     let is_made =
         |frame: &probe::Frame| matches!(modules[&frame.module.0], ModuleKind::Anonymous { .. });
     sample.frames.iter().any(is_made)
 }
 
-/// Code that a program makes and frees may be gone when its name is read: that is said, and
-/// no other name is given. Of all other code the name is there.
+/// Replaces frames whose code a program has made and freed before its name was read: such a frame
+/// has no name, instead of a wrong one. All other code must have its name.
 fn with_freed(mut found: Vec<Frame>, truth: &[Frame]) -> Vec<Frame> {
     for (frame, told) in found.iter_mut().zip(truth) {
         if frame.0 == Reason::CodeGone.label() && told.1.starts_with("<made ") {
@@ -106,15 +107,15 @@ fn with_freed(mut found: Vec<Frame>, truth: &[Frame]) -> Vec<Frame> {
     found
 }
 
-/// What is special about a program.
+/// What is special about the run of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
     Nothing,
-    /// It runs tasks of asyncio.
+    /// The program runs tasks of asyncio.
     Tasks,
-    /// A piece for each function, by `-X perf`.
+    /// `-X perf` makes a piece of code for each function.
     Trampolines,
-    /// Of what is run often.
+    /// The interpreter makes code for functions that run often.
     Jit,
 }
 
@@ -134,7 +135,7 @@ impl Made {
     }
 }
 
-/// How many stacks a program stands still on; more are asked for by who measures.
+/// Returns the number of stacks on which a program stands still; measurements request more.
 fn stacks(engine: Engine) -> String {
     let few = match engine {
         Engine::Bpf | Engine::BpfWithoutLoop => "60",
@@ -147,14 +148,14 @@ fn stacks(engine: Engine) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Bpf,
-    /// As on kernels before Linux 5.17.
+    /// By the object for kernels before Linux 5.17.
     BpfWithoutLoop,
-    /// Frames of Python are read a moment after the sample.
+    /// By perf: frames of Python are read a moment after the sample.
     Perf,
 }
 
 impl Engine {
-    /// For how long a program stands still on a stack: where that is looked at later, for longer.
+    /// Returns for how long a program stands still on a stack: longer if the stack is read later.
     fn stands_still_ns(self) -> &'static str {
         match self {
             Engine::Bpf | Engine::BpfWithoutLoop => "8000000",
@@ -162,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// `None` if there are no rights for it.
+    /// Starts sampling; `None` if rights are missing.
     fn start(self, config: &Config) -> Option<Box<dyn Source>> {
         match self {
             Engine::Bpf => {
@@ -184,12 +185,12 @@ impl Engine {
     }
 }
 
-/// Samples by BPF. `None` if there are no rights for it.
+/// Samples by BPF. `None` if rights are missing.
 fn start_with(config: &Config) -> Option<BpfSource> {
     unless_forbidden(BpfSource::start(config), "needs CAP_BPF and CAP_PERFMON")
 }
 
-/// Samples one process by BPF. `None` if there are no rights for it.
+/// Samples one process by BPF. `None` if rights are missing.
 fn start(pid: u32, rate_hz: u32) -> Option<BpfSource> {
     start_with(&Config {
         target: only(pid),
@@ -198,7 +199,7 @@ fn start(pid: u32, rate_hz: u32) -> Option<BpfSource> {
     })
 }
 
-/// Samples a program until it ends, from when its Python frames are walked on.
+/// Samples a program until it ends, from the moment when its Python frames are walked.
 fn sample(python: &Path, made: Made, engine: Engine) -> Option<(Seen, PythonStats, Vec<Truth>)> {
     let scratch = Scratch::new();
     let (go, out) = (scratch.join("go"), scratch.join("out"));
@@ -214,7 +215,7 @@ fn sample(python: &Path, made: Made, engine: Engine) -> Option<(Seen, PythonStat
         target: only(process.pid()),
         rate_hz: match engine {
             Engine::Bpf | Engine::BpfWithoutLoop => 997,
-            // Copies are walked by this test's own build, which is slow.
+            // This test's own build walks the copies, which is slow.
             Engine::Perf => 199,
         },
         ..Config::default()
@@ -269,7 +270,7 @@ fn a_program_with_an_interpreter_inside_is_known_by_what_it_is() {
         let minor = version.split('.').nth(1).unwrap();
         let config = format!("lib/python3.{minor}/config-3.{minor}-x86_64-linux-gnu");
         let archive = home.join(config).join(format!("libpython3.{minor}.a"));
-        // That of the system needs libraries which programs of the system need not.
+        // The system's own archive needs libraries that need not be installed.
         if !archive.exists() || home == Path::new("/usr") {
             continue;
         }
@@ -361,7 +362,7 @@ fn tasks_are_what_the_program_says_of_them() {
     }
 }
 
-/// By the programs for kernels that have no `bpf_loop`.
+/// With the programs for kernels that have no `bpf_loop`.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn stacks_and_tasks_are_right_without_bpf_loop() {
@@ -382,14 +383,14 @@ fn stacks_and_tasks_are_right_without_bpf_loop() {
     }
 }
 
-/// From 3.12 on.
+/// Whether tasks are walked in this version: from 3.12 on.
 fn tells_of_tasks(version: &str) -> bool {
     let minor = version.split('.').nth(1);
     minor.is_some_and(|minor| minor.parse::<u32>().unwrap() >= 12)
 }
 
-/// Without BPF frames are read while their thread goes on: what is of another moment is no mixture,
-/// and what cannot be told is missing.
+/// Without BPF frames are read while their thread continues: frames of two moments are never mixed,
+/// and frames that cannot be read are missing.
 #[test]
 fn what_is_read_later_is_of_one_moment() {
     let _alone = alone();
@@ -416,7 +417,7 @@ fn what_is_read_later_is_of_one_moment() {
                 continue;
             };
             let found = python_frames(sample, &seen.modules);
-            // The thread that reads names had no CPU for a second.
+            // The thread that reads names got no CPU for a second.
             if found.iter().any(|frame| frame.0 == Reason::Remote.label()) {
                 continue;
             }
@@ -433,7 +434,7 @@ fn what_is_read_later_is_of_one_moment() {
                 outer += 1;
             } else {
                 other += 1;
-                // By then the thread was on its way to the next stack, or is there.
+                // When the frames were read, the thread was on its way to the next stack, or there.
                 for (name, file, _) in &found {
                     let is_known = functions.contains(&(name.as_str(), file.as_str()));
                     let is_made = *name == Reason::CodeGone.label() || file.starts_with("<made ");
@@ -449,7 +450,7 @@ fn what_is_read_later_is_of_one_moment() {
              {without} without, {stats:?}"
         );
         assert!(right > 10, "Python {version}: {right} right");
-        // They are counted as that.
+        // These samples are counted as such.
         assert!(other <= stats.later, "Python {version}: {other}, {stats:?}");
     }
 }
@@ -466,7 +467,7 @@ fn a_process_is_known_before_it_is_sampled() {
     let wait =
         "while [ ! -e \"$1\" ]; do sleep 0.05; done; exec \"$0\" -c 'import time; time.sleep(600)'";
     let process = Process::start(Command::new("sh").args(["-c", wait]).arg(python).arg(&go));
-    // Nothing is ever sampled.
+    // At a rate of 0, nothing is sampled.
     let Some(mut source) = start(process.pid(), 0) else {
         return;
     };
@@ -479,7 +480,7 @@ fn a_process_is_known_before_it_is_sampled() {
     });
 }
 
-/// A server that starts a thread for each request.
+/// The program is a server that starts a thread for each request.
 #[test]
 fn threads_of_a_few_milliseconds_have_functions() {
     let _machine = beside_others();
@@ -649,7 +650,7 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
         let (mut told, mut untold) = (0, 0);
         wait_for("waits for the lock", || {
             for sample in source.poll(Duration::from_millis(20)).unwrap().samples {
-                // When this thread ends a wait of the other one, its sample is of another event.
+                // If this thread ends a wait of the other one, the sample is of another event.
                 let is_its_own = sample.tid == wants && sample.event == Event::Wait;
                 let Some(wait) = sample.wait.filter(|_| is_its_own) else {
                     continue;
@@ -659,7 +660,7 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
                         assert_eq!(wait.owner, Some((process.pid(), holds)), "{version}");
                         told += 1;
                     }
-                    // Until the process is known.
+                    // Before the process is known, the wait has this state.
                     WaitState::Lock => untold += 1,
                     _ => {}
                 }
@@ -731,7 +732,7 @@ fn who_only_says_that_it_is_python_harms_nobody() {
         frames.map(|frame| frame.0).collect::<Vec<_>>()
     };
     let mut told = vec![r"no\nfile.pretended\u{1b}[31m", r"task ‹no\u{1b}]0;task›"];
-    // It awaits itself, which has an end.
+    // The task awaits itself; the number of steps is limited.
     told.extend([r"task ‹no\u{1b}]0;task› awaits"; AWAITING_MAX]);
     told.push("more tasks await");
     let mut seen = Seen::until(&mut source, "functions of both", |seen| {
@@ -769,7 +770,7 @@ fn who_only_says_that_it_is_python_harms_nobody() {
             *kinds.entry(names).or_default() += 1;
             continue;
         }
-        // The thread that reads names may have had no CPU for a second.
+        // The thread that reads names may have got no CPU for a second.
         let own = ["honest", "<module>", Reason::Remote.label()];
         let is_own = |name: &String| own.iter().any(|own| name.ends_with(own));
         assert!(names.len() == 2 && names.iter().all(is_own), "{names:?}");
@@ -778,13 +779,13 @@ fn who_only_says_that_it_is_python_harms_nobody() {
     assert!(kinds.len() > 3, "little was spoiled: {kinds:?}");
 }
 
-/// Holds the stacks of a program against what it says of itself. `None` if there are no
-/// rights to sample.
+/// Compares the stacks of a program with its own report, sampling by BPF. `None` if rights are
+/// missing.
 fn check(what: &str, python: &Path, made: Made) -> Option<()> {
     check_by(Engine::Bpf, what, python, made)
 }
 
-/// The same of an engine.
+/// Does the same with any engine.
 fn check_by(engine: Engine, what: &str, python: &Path, made: Made) -> Option<()> {
     let (seen, stats, truths) = sample(python, made, engine)?;
     let (mut right, mut without, mut late, mut through_made) = (0u32, 0, 0, 0);
@@ -799,7 +800,7 @@ fn check_by(engine: Engine, what: &str, python: &Path, made: Made) -> Option<()>
         };
         let found = python_frames(sample, &seen.modules);
         if found.is_empty() {
-            // A new thread is met by its first samples.
+            // A new thread is not known at its first samples.
             if met.contains(&sample.tid) {
                 without += 1;
                 if made != Made::Jit {
@@ -809,7 +810,7 @@ fn check_by(engine: Engine, what: &str, python: &Path, made: Made) -> Option<()>
             continue;
         }
         met.insert(sample.tid);
-        // The thread that reads names had no CPU for a second.
+        // The thread that reads names got no CPU for a second.
         if found.iter().any(|frame| frame.0 == Reason::Remote.label()) {
             late += 1;
             continue;
@@ -824,7 +825,7 @@ fn check_by(engine: Engine, what: &str, python: &Path, made: Made) -> Option<()>
         }
         assert_eq!(sample.ending, Ending::Root, "{what}");
         assert!(!has_trampolines(sample, &seen.modules), "{what}");
-        // Nothing of the interpreter is left outside of the first function.
+        // No frame of the interpreter is left outside of the first function.
         let is_python = |frame: &probe::Frame| {
             matches!(seen.modules[&frame.module.0], ModuleKind::Python { .. })
         };
@@ -840,8 +841,8 @@ fn check_by(engine: Engine, what: &str, python: &Path, made: Made) -> Option<()>
     assert!(right > 100, "{what}: {right} right, {without} without");
     assert_eq!(through_made > 0, made == Made::Jit, "{what}");
     if made == Made::Jit {
-        // Its code has no frame pointers in 3.14: then the walk may miss calls of the loop, and
-        // the functions are left out, which is counted.
+        // In 3.14 such code has no frame pointers: the walk may miss calls of the loop; then the
+        // functions are left out, which is counted.
         return Some(());
     }
     assert!(

@@ -1,5 +1,5 @@
-//! What threads wait for, against what they measure themselves. Other programs run
-//! beside: time in the queue grows then, and the sums must hold all the same.
+//! What threads wait for, compared with what they measure themselves. Other programs run
+//! at the same time: they increase the time in the queue, but the sums must still be right.
 
 #![allow(dead_code, reason = "the other tests use the rest of what is shared")]
 
@@ -29,28 +29,29 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use test_support::{Process, Scratch, skip, wait_for, wait_until};
 
-/// How long one wait is in most tests: longer than any that gives its stack by chance.
+/// Duration of one wait in most tests: longer than waits that only give a stack by chance.
 const WAIT: Duration = Duration::from_millis(20);
 const WAITS: u32 = 20;
 
-/// A wait of this length gives its stack for certain, unless the machine is busy.
+/// A wait of this length certainly gives its stack, unless the machine is busy.
 const CERTAIN_NS: u64 = 10_000_000;
 
-/// What a thread knows of itself.
+/// What a thread measures itself.
 struct Measured {
     tid: u32,
-    /// In its calls that wait.
+    /// Time in calls that wait.
     waited: Duration,
-    /// From its first instruction to its last.
+    /// Time from its first instruction to its last.
     wall: Duration,
-    /// On a CPU, as the kernel counts it: with the work of switching to it.
+    /// Time on a CPU, as the kernel counts it: including the work of switching to it.
     cpu: Duration,
-    /// The time that the host of a virtual machine took from all CPUs meanwhile. The kernel does not
-    /// count it as CPU time of the thread that was running, though that thread did not wait either.
+    /// The time that the host of a virtual machine took from all CPUs meanwhile. The kernel does
+    /// not count it as CPU time of the thread that was running, though that thread did not wait
+    /// either.
     stolen: Duration,
 }
 
-/// Runs on a thread of its own; `work` says how long it was in calls that wait.
+/// Runs `work` on a thread of its own; it returns how long it was in calls that wait.
 fn measured(name: &str, work: impl FnOnce() -> Duration + Send + 'static) -> JoinHandle<Measured> {
     let body = move || {
         let (begun, stolen_before) = (Instant::now(), stolen());
@@ -68,8 +69,8 @@ fn measured(name: &str, work: impl FnOnce() -> Duration + Send + 'static) -> Joi
     thread.spawn(body).unwrap()
 }
 
-/// Since the start of the machine, of all CPUs: the eighth number of the first line of proc_stat(5), in hundredths of
-/// a second.
+/// Returns the time since the start of the machine that the host took from all CPUs: the eighth
+/// number of the first line of proc_stat(5), in hundredths of a second.
 fn stolen() -> Duration {
     let stat = fs::read_to_string("/proc/stat").unwrap();
     let ticks = stat.split_whitespace().nth(8).unwrap();
@@ -83,17 +84,17 @@ fn timed<T>(sum: &mut Duration, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Everything that a source told of waits.
+/// Everything that a source reported about waits.
 struct Told<S = BpfSource> {
     source: S,
     samples: Vec<Sample>,
-    /// The newest of each thread.
+    /// The newest sums of each thread.
     threads: BTreeMap<u32, ThreadTotals>,
     counters: WaitCounters,
 }
 
 impl Told {
-    /// `None` where rights are missing.
+    /// Starts a source; `None` if rights are missing.
     fn start(target: Target) -> Option<Self> {
         let config = Config {
             target,
@@ -134,7 +135,7 @@ impl<S: Source> Told<S> {
         self.counters = batch.waits;
     }
 
-    /// What a thread has measured, and what was told of it when it had ended.
+    /// Returns what a thread has measured, and its sums when it has ended.
     fn end_of(&mut self, thread: JoinHandle<Measured>) -> (Measured, ThreadTotals) {
         while !thread.is_finished() {
             self.take();
@@ -150,13 +151,13 @@ impl<S: Source> Told<S> {
         (measured, totals)
     }
 
-    /// What must be so of every thread.
+    /// Checks what is true for every thread.
     #[track_caller]
     fn check(&self, measured: &Measured, totals: &ThreadTotals) {
         let lived = Duration::from_nanos(totals.ns.iter().sum());
         let slack = measured.wall / 100 + Duration::from_millis(1);
-        // The kernel begins it a little earlier, and ends it a little later, which may take
-        // turns of others: these are in its queue.
+        // By the kernel a thread begins a little earlier and ends a little later, and other threads
+        // may run meanwhile: that is in its queue.
         let queued = Duration::from_nanos(totals.ns_in(WaitState::Queue));
         assert!(
             lived + slack >= measured.wall && lived <= measured.wall + slack + queued,
@@ -165,13 +166,13 @@ impl<S: Source> Told<S> {
         );
     }
 
-    /// The waits of a thread that gave their stacks.
+    /// Returns the waits of a thread that gave their stacks.
     fn of(&self, tid: u32) -> impl Iterator<Item = (&Sample, RawWait)> {
         let own = self.samples.iter().filter(move |sample| sample.tid == tid);
         own.map(|sample| (sample, sample.wait.expect("it is one")))
     }
 
-    /// What the stacks of a thread stand for in a state.
+    /// Returns the nanoseconds in a state for which the stacks of a thread stand.
     fn sampled(&self, tid: u32, state: WaitState) -> u64 {
         let parts = self.of(tid).flat_map(|(_, wait)| wait.parts());
         parts
@@ -181,8 +182,8 @@ impl<S: Source> Told<S> {
     }
 }
 
-/// The time in calls that wait is that in the state, and in the queue behind it. There may
-/// be more in the queue, from between the calls.
+/// Checks that the time in calls that wait is the time in the state, and in the queue after it.
+/// There may be more time in the queue, from between the calls.
 #[track_caller]
 fn assert_waited(state: WaitState, measured: &Measured, totals: &ThreadTotals) {
     let waited = Duration::from_nanos(totals.ns_in(state));
@@ -194,7 +195,7 @@ fn assert_waited(state: WaitState, measured: &Measured, totals: &ThreadTotals) {
         measured.waited,
         state.word(),
     );
-    // No other state has more than a crumb of it.
+    // Other states have very little of it.
     let others = WaitState::ALL
         .into_iter()
         .filter(|its| ![state, WaitState::Run, WaitState::Queue].contains(its));
@@ -203,7 +204,7 @@ fn assert_waited(state: WaitState, measured: &Measured, totals: &ThreadTotals) {
     assert!(Duration::from_nanos(others) <= crumb, "{totals:?}");
 }
 
-/// All waits were so long that each gave its stack, and each stack is whole.
+/// Checks that each wait gave its stack, as all were long enough, and that stacks are whole.
 #[track_caller]
 fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTotals) {
     if told.counters.without_stack_ns() > 0 {
@@ -213,7 +214,7 @@ fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTo
         ));
         return;
     }
-    // Shorter ones gave theirs by chance.
+    // Shorter waits gave their stacks by chance.
     let long = told
         .of(totals.tid)
         .filter(|(_, wait)| wait.away_ns >= CERTAIN_NS);
@@ -221,12 +222,12 @@ fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTo
         .flat_map(|(_, wait)| wait.parts())
         .filter(|(its, _)| *its == state);
     let (sampled, all) = (parts.map(|(_, ns)| ns).sum::<u64>(), totals.ns_in(state));
-    // On a busy machine part of a wait is in the queue, and what is left may be short.
+    // On a busy machine a part of a wait is in the queue, and the rest may be short.
     assert!(
         sampled <= all && sampled >= all * 8 / 10,
         "{sampled} of {all}"
     );
-    // The first few come before its process is known; those are walked later, or cut.
+    // The first few waits come before the process is known; their stacks are walked later, or cut.
     let whole = told
         .of(totals.tid)
         .filter(|(sample, _)| sample.ending == Ending::Root);
@@ -237,7 +238,7 @@ fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTo
     }
 }
 
-/// Runs on each CPU in turn, so that its waits begin on one and end on another.
+/// Moves this thread to another CPU, so that its waits begin on one and end on another.
 fn move_to_cpu(number: u32) {
     let online: Vec<u32> = probe::cpus::online().unwrap().into_iter().collect();
     let cpu = online[number as usize % online.len()];
@@ -263,18 +264,18 @@ fn a_sleeper_sleeps_whatever_cpu_it_wakes_on() {
     let (measured, totals) = told.end_of(sleeper);
     assert_eq!(&*totals.comm, "sleeping");
     assert_eq!(totals.pid, std::process::id());
-    // The timer of a thread that is preempted on its way to sleep may be over before.
+    // If a thread is preempted before it sleeps, its timer may end before.
     let times = totals.times[WaitState::Sleep.number()];
     let all = WAITS;
     assert!((all * 8 / 10..=all).contains(&times), "{totals:?}");
-    // Each time that it was woken or preempted it was ready before it ran.
+    // Each time that it was woken or preempted, it was ready before it ran.
     let delays: u32 = totals.delays.iter().sum();
     assert!(
         delays >= totals.times[WaitState::Queue.number()],
         "{totals:?}"
     );
     assert!(delays >= WAITS * 8 / 10, "{totals:?}");
-    // All of them together are no shorter than the time in the queue.
+    // The delays together are at least as long as the time in the queue.
     let ends = (0..probe::DELAY_SLOTS).map(|slot| probe::delay_end_ns(slot).unwrap_or(1 << 40));
     let most: u64 = ends
         .zip(totals.delays)
@@ -309,7 +310,7 @@ fn who_waits_for_a_lock_waits_for_its_holder() {
         let mut waited = Duration::ZERO;
         for _ in 0..WAITS {
             timed(&mut waited, || {
-                // It waits for the lock as well, by the same call.
+                // This call waits as a lock does.
                 is_held.recv().unwrap();
                 drop(lock.lock().unwrap());
             });
@@ -372,8 +373,8 @@ fn who_reads_a_pipe_waits_for_its_writer() {
     assert_eq!(waker, Some(by_writer));
 }
 
-/// Of calls that also compute: they waited at most as long as they took, and at least as
-/// long as the thread had no CPU and nobody took that from it.
+/// Checks threads whose calls also compute: they waited at most as long as the calls took, and at
+/// least as long as the thread had no CPU, except for time that the host took.
 #[track_caller]
 fn assert_waited_in(states: &[WaitState], measured: &Measured, totals: &ThreadTotals) {
     let at_least = measured.wall.saturating_sub(measured.cpu + measured.stolen);
@@ -434,7 +435,7 @@ fn who_touches_a_page_that_is_not_there_waits_for_it() {
         file.sync_all().unwrap();
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         let length = PAGES * 4096;
-        // SAFETY: a mapping of its own, of a file that nobody cuts.
+        // SAFETY: a new mapping of a file that nobody truncates.
         let pages = unsafe {
             let at = libc::mmap(
                 std::ptr::null_mut(),
@@ -485,7 +486,7 @@ fn more_threads_than_cpus_queue() {
         let of = |state| Duration::from_nanos(totals.ns_in(state));
         let busy = of(WaitState::Run) + of(WaitState::Queue);
         assert!(busy * 100 >= measured.wall * 99, "{totals:?}");
-        // The kernel leaves out what a hypervisor took away.
+        // The kernel does not count time that a hypervisor took.
         let run = of(WaitState::Run);
         assert!(
             run * 100 >= measured.cpu * 97,
@@ -494,15 +495,15 @@ fn more_threads_than_cpus_queue() {
         );
         queued += of(WaitState::Queue);
     }
-    // Two of them had to wait all the time.
+    // At any time at least two of them had to wait.
     assert!(queued >= WAIT * WAITS, "{queued:?}");
 }
 
-/// A control group that may use a fifth of a CPU; gone when this is dropped.
+/// A control group that may use a fifth of a CPU; removed when this is dropped.
 struct Quota(PathBuf);
 
 impl Quota {
-    /// `None` where there is no controller of CPU time that we may use.
+    /// Creates the group; `None` if there is no controller of CPU time that this process may use.
     fn create() -> Option<Self> {
         let name = format!("proftop-test-{}", std::process::id());
         for (root, file, limit) in [
@@ -524,7 +525,7 @@ impl Quota {
         fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
     }
 
-    /// How long its threads had no CPU time left, as the kernel counts it.
+    /// Returns how long its threads had no CPU time left, as the kernel counts it.
     fn throttled(&self) -> Duration {
         let stat = fs::read_to_string(self.0.join("cpu.stat")).unwrap();
         let of = |line: &str| {
@@ -542,7 +543,7 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // Those in it were killed, and may not have ended yet.
+        // Processes in it were killed, and may not have ended yet.
         wait_until("the control group is empty", || {
             fs::remove_dir(&self.0).is_ok()
         });
@@ -576,8 +577,8 @@ fn who_has_used_up_its_quota_waits_for_the_next_period() {
     let of_kernel = quota.throttled();
     told.take();
     let counted = in_quota(&told);
-    // Where others run, the thread has to queue as well when there is CPU time again, which
-    // counts as one; and a reading may be a period of 100 ms older than the other.
+    // If other threads run, this one also has to queue when there is CPU time again, and the kernel
+    // counts both as one; and one of the readings may be a period of 100 ms older than the other.
     let slack = of_kernel / 20 + Duration::from_millis(100);
     let queued = Duration::from_nanos(told.threads[&pid].ns_in(WaitState::Queue));
     assert!(
@@ -632,8 +633,8 @@ fn who_is_stopped_waits_for_its_end() {
     );
 }
 
-/// Starts a thread, and returns when it waits: for the end of the channel that is returned with its
-/// number.
+/// Starts a thread, and returns its number and a channel as soon as it waits: it waits for the end
+/// of the channel.
 fn waiting_thread() -> (u32, mpsc::Sender<()>, std::thread::JoinHandle<()>) {
     let (tell, told_of) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
@@ -751,7 +752,7 @@ fn short_waits_count_as_if_all_gave_their_stacks() {
     let all = totals.ns_in(WaitState::Sleep);
     let sampled = told.sampled(totals.tid, WaitState::Sleep);
     assert!(stacks > 20 && stacks < 2000, "{stacks} stacks");
-    // Five times what chance does to so many.
+    // Five times the deviation by chance of so many stacks.
     let off = sampled.abs_diff(all) as f64 / all as f64;
     assert!(
         off < 5.0 / (stacks as f64).sqrt(),
@@ -776,7 +777,7 @@ fn first_waits_of_new_threads_count_as_long_as_they_were() {
         told.take();
     }
     starter.join().unwrap();
-    // Those that live on are other tests' and this one's own.
+    // Threads that have not ended belong to other tests or to this one.
     let ended = |told: &Told| {
         let threads = told.threads.values().filter(|thread| thread.has_ended);
         threads.cloned().collect::<Vec<_>>()
@@ -790,8 +791,8 @@ fn first_waits_of_new_threads_count_as_long_as_they_were() {
         all += thread.ns_in(WaitState::Queue);
         sampled += told.sampled(thread.tid, WaitState::Queue);
     }
-    // A wait that is drawn stands for 10 ms at least. By chance there are as many as fit into the
-    // time, and five times what chance does more.
+    // A wait whose stack is taken stands for at least 10 ms. By chance there are as many as fit
+    // into the time, and at most five standard deviations more.
     let period = CERTAIN_NS as f64;
     let expected = all as f64 / period;
     let limit = expected + 5.0 * expected.sqrt() + 5.0;
@@ -854,7 +855,7 @@ fn waits_can_be_followed_later() {
     let (measured, totals) = told.end_of(sleeper);
     assert_waited(WaitState::Sleep, &measured, &totals);
     assert_sampled(&told, WaitState::Sleep, &totals);
-    // Of the thread that waited before, only what came since is counted.
+    // Of the thread that waited before, only the time since then is counted.
     wait_until("its stack is told while it waits", || {
         told.take();
         told.of(tid).any(|(_, wait)| wait.is_open)

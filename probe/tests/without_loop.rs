@@ -1,5 +1,5 @@
-//! The programs for kernels that have no `bpf_loop` (before Linux 5.17), in the kernel that is here.
-//! Needs the rights to sample; says so where they are missing.
+//! The programs for kernels that have no `bpf_loop` (before Linux 5.17), in this machine's kernel.
+//! Needs rights; a test that lacks them prints that and is skipped.
 #![cfg(target_arch = "x86_64")]
 
 #[expect(dead_code, reason = "the other tests use the rest of it")]
@@ -22,7 +22,7 @@ fn myself() -> Config {
     }
 }
 
-/// `None` where the rights are missing.
+/// Starts a source; `None`, with a message, if rights are missing.
 fn start(config: &Config) -> Option<BpfSource> {
     unless_forbidden(BpfSource::start(config), "needs CAP_BPF and CAP_PERFMON")
 }
@@ -49,13 +49,13 @@ fn there_is_little_to_verify() {
     println!("verified instructions: {verified:?}");
     assert_eq!(verified.len(), 3);
     for (program, instructions) in verified {
-        // 0: this kernel does not tell (before 5.16).
+        // 0 if the kernel does not report it (before 5.16).
         let is_little = *instructions < BpfSource::VERIFIED_MAX;
         assert!(is_little, "{program}: {instructions}");
     }
 }
 
-/// What these programs cannot do is refused by name, and takes nothing else away.
+/// Features that these programs lack are refused by name, and everything else still works.
 #[test]
 fn what_takes_a_loop_says_so() {
     let _alone = alone();
@@ -112,8 +112,8 @@ fn a_stack_is_the_same_in_bpf_and_from_a_copy() {
     assert_eq!(walks.different, 0, "{:?}", walks.examples);
 }
 
-/// A program's stacks, but for where in its function each was interrupted, as both walks find them
-/// at the same time.
+/// Compares the stacks of a program that both walks find at the same time, except for the place in
+/// the innermost function.
 #[test]
 fn both_walks_find_the_same_stacks() {
     let _alone = alone();
@@ -138,7 +138,7 @@ fn both_walks_find_the_same_stacks() {
     assert_eq!(usual, without_loop);
 }
 
-/// The callers' frames of all whole stacks of user code that were met often enough to be met again.
+/// Returns the callers in all whole stacks of user code that occurred often enough to occur again.
 fn stacks(samples: &mut dyn Iterator<Item = &Sample>) -> BTreeSet<Vec<u64>> {
     let mut counts: HashMap<Vec<u64>, u32> = HashMap::new();
     for sample in samples {
@@ -172,9 +172,10 @@ fn deep_stacks_are_whole() {
     assert_eq!(seen.counters.lost, 0);
 }
 
-/// A thread that is in the kernel has its user stack as well: its registers are found without a helper
-/// for that. Where the kernel saves more behind them than those kernels did (`CONFIG_X86_FRED`, Linux
-/// 6.9), they are not where they are looked for, and that is a sample without a user stack.
+/// A thread that is in the kernel has its user stack as well: its registers are found without a
+/// helper for that. If the kernel saves more behind them than kernels before 5.17 did
+/// (`CONFIG_X86_FRED`, Linux 6.9), they are not at the expected place, and the sample has no user
+/// stack.
 #[test]
 fn kernel_samples_carry_both_stacks() {
     let _alone = alone();

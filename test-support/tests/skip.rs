@@ -1,8 +1,8 @@
-//! Checks what the test harness prints of a test that passes.
+//! Checks what the test harness prints for a test that passes.
 
 use std::process::Command;
 
-/// Not a real test: the one below runs it.
+/// Not a real test: the test below runs it.
 #[test]
 #[ignore = "skips, to be looked at by the other test"]
 fn skipping() {

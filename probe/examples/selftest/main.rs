@@ -1,6 +1,6 @@
 //! A self-test for kernels other than this one: samples its own threads, which
 //! work at the bottom of a deep recursion, sleep, or wait, by BPF and then by perf alone,
-//! and prints what came of it. Ends with 1 if something is wrong. Built static it runs as
+//! and prints the results. Ends with 1 if something is wrong. Linked statically it can be
 //! the only program of a virtual machine: `cargo xtask kernels` builds it and boots it on
 //! the kernels that it is given.
 
@@ -20,14 +20,14 @@ use wakers::Wakers;
 
 const DEPTH: u32 = 100;
 const TIME: Duration = Duration::from_secs(3);
-/// Before that time, stacks are looked at until for this long none has ended because the unwind
-/// table of a file was not read yet. Reading the program's own takes a tenth of a second on a
-/// computer, and several seconds where each instruction is emulated. Stacks that wait for a table
-/// are given out up to 1.5 s later than others.
+/// Before the measurement, stacks are watched until for this long none has ended because the unwind
+/// table of a file was not read yet. Reading the program's own tables takes a tenth of a second on
+/// a computer, and several seconds if each instruction is emulated. Stacks that wait for a table
+/// are delivered up to 1.5 s later than others.
 const QUIET: Duration = Duration::from_secs(2);
-/// How long that may take.
+/// Maximum time until then.
 const WARM_UP_MAX: Duration = Duration::from_secs(60);
-/// A thread that sleeps, and how long each time.
+/// The name of a thread that sleeps, and for how long each time.
 const SLEEPER: &str = "sleeper";
 const NAP: Duration = Duration::from_millis(50);
 
@@ -97,14 +97,14 @@ fn by_bpf(config: &Config) -> Result<(), String> {
 }
 
 fn by_perf(config: &Config) -> Result<(), String> {
-    // The kernel copies tens of kilobytes a sample: where all is emulated and other programs want
-    // the CPUs, too much for the rings.
+    // The kernel copies tens of kilobytes for each sample: too much for the rings at a higher rate,
+    // if everything is emulated and other programs want the CPUs.
     let config = Config {
         rate_hz: 49,
         ..config.clone()
     };
     let mut source = PerfSource::start(&config).map_err(|error| error.to_string())?;
-    // Waits of perf have a test of their own.
+    // Waits by perf have a test of their own.
     watch(&mut source, false)
 }
 
@@ -121,7 +121,7 @@ fn watch(source: &mut dyn Source, has_waits: bool) -> Result<(), String> {
     let begun = Instant::now();
     let mut all_cpus = true;
     while begun.elapsed() < TIME {
-        // For the middle third of the time the machine has one CPU less.
+        // In the middle third of the time the machine has one CPU less.
         let is_middle = (TIME / 3..TIME / 3 * 2).contains(&begun.elapsed());
         if all_cpus == is_middle {
             all_cpus = !is_middle;
@@ -161,14 +161,15 @@ fn watch(source: &mut dyn Source, has_waits: bool) -> Result<(), String> {
     let root = format!("{:?}", Ending::Root);
     let whole = endings.get(&root).copied().unwrap_or(0);
     println!("result: {engine} {whole} of {samples}, {lost} lost");
-    // Before all else is looked at: they say what they found also where something else is wrong.
+    // Checked before everything else, because they print what they found, also if something else is
+    // wrong.
     let of_waits = if has_waits && THIS.has_probes {
         [waits.check(), wakers.check()].into_iter().collect()
     } else {
         Ok(())
     };
-    // Where all is emulated, the rings with copies of stacks are read too slowly, above all while
-    // files are read at the start.
+    // If everything is emulated, the rings with copies of stacks are read too slowly, above all
+    // while files are read at the start.
     let is_too_much = match info.engine {
         Some(EngineKind::Bpf) => lost > 0,
         _ => lost - lost_before > samples / 5,
@@ -182,12 +183,12 @@ fn watch(source: &mut dyn Source, has_waits: bool) -> Result<(), String> {
     of_waits
 }
 
-/// Polls until the unwind tables of this program are read, and says how many stacks came before.
+/// Polls until the unwind tables of this program are read, and prints how many stacks came before.
 /// Returns how many samples were lost.
 fn wait_for_tables(source: &mut dyn Source, engine: &str) -> Result<u64, String> {
     let begun = Instant::now();
-    // By the clock of the samples: the first that are read were taken while the source started,
-    // and one poll may take longer than all of the quiet time.
+    // On the clock of the samples: the first samples that are read were taken while the source
+    // started, and one poll may take longer than all of the quiet time.
     let mut last_late_ns = monotonic_ns();
     let (mut samples, mut late) = (0, 0);
     let lost = loop {
@@ -221,11 +222,11 @@ fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What came of the thread that sleeps.
+/// The waits of the thread that sleeps.
 #[derive(Default)]
 struct Waits {
     totals: Option<ThreadTotals>,
-    /// Nanoseconds asleep that its stacks stand for.
+    /// Nanoseconds of sleep that its samples stand for.
     sampled_ns: u64,
     stacks: u64,
     whole: u64,

@@ -1,5 +1,5 @@
-//! What the first program of a machine has to do before and after its work if there is no other: a
-//! virtual machine for the self-test runs only this program.
+//! The work of the first program of a machine, before and after its own work, if it is the only
+//! program: a virtual machine for the self-test runs nothing else.
 
 use std::ffi::CString;
 use std::fs;
@@ -34,7 +34,7 @@ pub fn run(work: impl FnOnce() -> ExitCode) -> ExitCode {
     println!("\nselftest runs on {}", release.trim());
     let code = work();
     println!("{ENDED} {}", u8::from(code != ExitCode::SUCCESS));
-    // SAFETY: system calls without memory. What was written is on the console.
+    // SAFETY: system calls without memory. The output is already on the console.
     unsafe {
         libc::sync();
         libc::reboot(libc::RB_POWER_OFF);

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 /// The thread that waits for a lock that is never released, until its time is over.
 const TIMED: &str = "timed";
-/// The thread that waits for what [`SENDER`] sends.
+/// The thread that waits for data from [`SENDER`].
 const RECEIVER: &str = "receiver";
 const SENDER: &str = "sender";
 const TIMEOUT: Duration = Duration::from_millis(10);
-/// Minimum number of waits of each thread that are checked: few come if everything is emulated.
+/// Minimum number of waits of each thread that are checked: there are few if everything is
+/// emulated.
 const WAITS_MIN: u32 = 3;
 
 /// Starts the threads. Returns an error if this machine cannot send to itself.
@@ -53,7 +54,7 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// The threads that ended the waits of both.
+/// What ended the waits of both threads, and how often.
 #[derive(Default)]
 pub struct Wakers {
     sender: Option<u32>,

@@ -1,4 +1,4 @@
-//! A core file with nothing but one thread's registers and its stack.
+//! Makes a core file that contains only the registers and the stack of one thread.
 
 use object::elf;
 use probe::KeptWalk;
@@ -37,7 +37,7 @@ pub fn bytes(walk: &KeptWalk) -> Vec<u8> {
     core
 }
 
-/// From the stack pointer on, as far as the copy goes.
+/// Returns the copied stack, from the stack pointer on.
 fn stack(walk: &KeptWalk) -> Vec<u8> {
     (0..)
         .step_by(8)
@@ -79,7 +79,7 @@ fn note(walk: &KeptWalk) -> Vec<u8> {
         (BP, registers.bp),
         (IP, registers.ip),
         (SP, registers.sp),
-        // What user code has in 64-bit mode.
+        // The values of user code in 64-bit mode.
         (CS, 0x33),
         (SS, 0x2b),
     ] {

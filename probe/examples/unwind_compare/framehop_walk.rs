@@ -8,10 +8,10 @@ use probe::KeptWalk;
 use probe::tables::MappedRange;
 use std::collections::HashMap;
 
-/// The view of the processes that have the same mappings.
+/// An unwinder for all processes with the same mappings.
 type Unwinders<'a> = HashMap<&'a [MappedRange], Framehop>;
 
-/// Addresses as they are on the stack, innermost first, of each of the walks.
+/// Returns the addresses on the stack of each walk, innermost first.
 pub fn walks(modules: &Modules, walks: &[KeptWalk]) -> Vec<Vec<u64>> {
     let mut unwinders = Unwinders::new();
     let found = walks.iter().map(|kept| {
@@ -28,7 +28,7 @@ fn walk(unwinder: &Framehop, walk: &KeptWalk) -> Vec<u64> {
         let at = address.checked_sub(registers.sp).ok_or(())?;
         walk.stack.word(at).ok_or(())
     };
-    // One for each walk: it remembers rules by address, and not whose.
+    // One for each walk: it caches rules by address, whatever the process.
     let mut cache = CacheNative::new();
     let mut frames = unwinder.iter_frames(registers.ip, native(walk), &mut cache, &mut read);
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
 //! GDB as the other unwinder: each walk becomes a core file of one thread that has
-//! the registers and the copied stack, and the files are told to it as they were
+//! the registers and the copied stack, and GDB is given the files as they were
 //! mapped.
 
 use crate::FRAMES_MAX;
@@ -13,10 +13,10 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The core files of processes that have the same mappings go to one GDB.
+/// The walks of processes with the same mappings, which one GDB reads.
 type Sessions<'a> = HashMap<&'a [MappedRange], Vec<usize>>;
 
-/// Return addresses, innermost first, of each of the walks, in their order.
+/// Returns the return addresses of each of the walks, innermost first.
 pub fn walks(modules: &Modules, walks: &[KeptWalk]) -> io::Result<Vec<Vec<u64>>> {
     let folder = tempfile::tempdir()?;
     let mut found = vec![Vec::new(); walks.len()];
@@ -60,7 +60,7 @@ fn commands(modules: &Modules, mappings: &[MappedRange], numbers: &[usize], at: 
     }
     for number in numbers {
         let core = core_path(at, *number);
-        // Left to itself GDB takes some words for those of the core before.
+        // Otherwise GDB takes some words from the core file before.
         let _ = writeln!(script, "core-file {}\nmaint flush dcache", core.display());
         let _ = writeln!(script, "python walk({number})");
     }
@@ -88,7 +88,7 @@ fn parse(line: &str) -> Option<(usize, Vec<u64>)> {
     let number = words.next()?.parse().ok()?;
     let frames = words.map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
     let mut frames: Vec<u64> = frames.collect::<Option<_>>()?;
-    // What lies above the first frame, where nothing says that it is the first.
+    // The word above the first frame, if no information marks that frame as the first.
     if frames.last() == Some(&0) {
         frames.pop();
     }

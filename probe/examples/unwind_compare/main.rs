@@ -2,8 +2,8 @@
 //! in the same registers, copied stack and mappings: the crate framehop or GDB,
 //! which share nothing with ours but the files.
 //!
-//! Copies of stacks come from the perf source, so that every sample is one. Both
-//! walks see the same bytes; where they differ the program says after which
+//! Copies of stacks come from the perf source, which makes one for every sample. Both
+//! walks see the same bytes; where they differ, the program prints after which
 //! frame, and one of both is wrong there.
 //!
 //! ```text
@@ -25,10 +25,10 @@ use std::time::{Duration, Instant};
 
 const RATE_HZ: u32 = 199;
 
-/// Frames of a stack that are compared.
+/// Maximum number of frames of a stack that are compared.
 const FRAMES_MAX: usize = 512;
 
-/// Stacks that are compared: their copies are kept until the end.
+/// Maximum number of stacks that are compared: their copies are kept until the end.
 const WALKS_MAX: usize = 3000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Our walks, with all that they went by.
+/// Records walks of ours, with the registers, stacks and mappings that they used.
 fn record(
     time: Duration,
     program: OsString,

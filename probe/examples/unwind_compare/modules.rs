@@ -1,4 +1,4 @@
-//! The files that the other unwinder needs, and what it needs of them.
+//! The files that the other unwinder needs, and their sections.
 
 use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module};
 use framehop::{Unwinder as _, UnwinderNative};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// Bytes of a section, shared by all processes.
 pub type Code = Arc<[u8]>;
 
-/// Each is read when it is first asked about: while samples come there is no time.
+/// The files by module. Each is read when it is first needed, as there is no time during sampling.
 #[derive(Default)]
 pub struct Modules(HashMap<ModuleId, Met>);
 
 struct Met {
-    /// The path may lead to another file by now.
+    /// Kept open, because the path may lead to another file by now.
     file: Arc<OwnedFd>,
     path: PathBuf,
     known: OnceCell<Option<Known>>,
@@ -28,7 +28,7 @@ struct Met {
 
 struct Known {
     path: PathBuf,
-    /// Of each loadable segment: where it is in the file, and its address there.
+    /// Offset in the file and link address of each loadable segment.
     segments: Vec<(u64, u64)>,
     sections: HashMap<&'static str, (Range<u64>, Code)>,
 }
@@ -63,7 +63,8 @@ impl Modules {
         unwinder
     }
 
-    /// Each mapped file once, with what has to be added to its addresses.
+    /// Returns each mapped file once, with the difference between its addresses in memory and in
+    /// the file.
     pub fn files(&self, mappings: &[MappedRange]) -> BTreeSet<(&Path, u64)> {
         let mapped = mappings.iter().filter_map(|mapping| {
             let known = self.known(mapping)?;
@@ -72,7 +73,7 @@ impl Modules {
         mapped.collect()
     }
 
-    /// As in `libc.so.6+0x1234`, by the address in the file's own terms.
+    /// Formats a place like `libc.so.6+0x1234`, with the address in the file.
     pub fn place(&self, mappings: &[MappedRange], address: u64) -> String {
         let inside = |mapping: &&MappedRange| (mapping.start..mapping.end).contains(&address);
         let Some(mapping) = mappings.iter().find(inside) else {
@@ -95,7 +96,7 @@ impl Modules {
 }
 
 impl Known {
-    /// What has to be added to an address of the file in this mapping.
+    /// Returns the difference between addresses in this mapping and in the file.
     fn base(&self, mapping: &MappedRange) -> Option<u64> {
         let segments = self.segments.iter();
         let (offset, address) = segments
@@ -120,7 +121,7 @@ fn read(met: &Met) -> Option<Known> {
     ] {
         if let Some(section) = file.section_by_name(name) {
             let range = section.address()..section.address() + section.size();
-            // Go packs its `.debug_frame`, which framehop could not use either.
+            // Go compresses its `.debug_frame`, which framehop cannot use in any case.
             if let Ok(data) = section.uncompressed_data() {
                 sections.insert(name, (range, Code::from(data.as_ref())));
             }

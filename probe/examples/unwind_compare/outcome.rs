@@ -1,4 +1,4 @@
-//! What two walks of one stack have in common.
+//! Counts how two walks of the same stacks differ.
 
 use probe::{Ending, KeptWalk};
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ pub struct Outcomes {
     stacks: u64,
     frames: u64,
     same: u64,
-    /// They differ, and when ours was walked the table of some file was not there yet.
+    /// Number of walks that differ, but when ours was made the table of some file was missing.
     before_tables: u64,
-    /// Theirs ended earlier; until there both say the same. By our ending.
+    /// Walks of which theirs ended earlier, and both agree until there; by our ending.
     theirs_short: BTreeMap<String, u64>,
-    /// Ours did, and said why.
+    /// Walks of which ours ended earlier, and says why.
     ours_short: BTreeMap<String, u64>,
-    /// Ours says that it reached the root, and theirs goes on.
+    /// Walks of which ours says that it reached the root, and theirs continues.
     past_our_root: BTreeMap<String, u64>,
-    /// The frame after which they part, and how often.
+    /// The frame after which walks differ, how often, and an example.
     different: BTreeMap<String, (u64, String)>,
 }
 

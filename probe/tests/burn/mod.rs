@@ -50,10 +50,10 @@ impl Threads {
     pub fn start_signalled() -> Self {
         extern "C" fn nothing(_: libc::c_int) {}
         let handler: extern "C" fn(libc::c_int) = nothing;
-        // SAFETY: the handler does nothing, and nobody else uses this signal here.
+        // SAFETY: the handler does nothing, and no other code uses this signal here.
         unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
         Self::run(1, || {
-            // SAFETY: a signal that is handled.
+            // SAFETY: the signal has a handler.
             unsafe { libc::raise(libc::SIGUSR2) };
         })
     }
@@ -90,7 +90,7 @@ impl Threads {
         burning.map(|task| tid(task).unwrap()).collect()
     }
 
-    /// Returns the CPU time that they have used, to some milliseconds: the first field of
+    /// Returns the CPU time that they have used, accurate to some milliseconds: the first field of
     /// `schedstat`.
     pub fn cpu_seconds(&self) -> f64 {
         let nanoseconds = self.tids().into_iter().map(|tid| {

@@ -12,22 +12,22 @@ use test_support::{Process, skip, wait_for, wait_until};
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// Locks out all other tests: for a test that counts what the machine does.
+/// Excludes all other tests: for a test that counts what the whole machine does.
 pub fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE
         .write()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Runs beside other tests: for a test that looks at a program of its own, however busy the machine
-/// is.
+/// Lets other tests run at the same time: for a test that observes a program of its own, however
+/// busy the machine is.
 pub fn beside_others() -> RwLockReadGuard<'static, ()> {
     MACHINE
         .read()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Returns what was started, or `None` if rights are missing.
+/// Returns the result of starting; `None`, with a message, if rights are missing.
 pub fn unless_forbidden<S>(started: Result<S, probe::Error>, needs: &str) -> Option<S> {
     match started {
         Ok(source) => Some(source),
@@ -46,7 +46,7 @@ pub fn only(pid: u32) -> Target {
     }
 }
 
-/// Everything that a source returned in some time.
+/// Everything that a source has returned.
 #[derive(Default)]
 pub struct Seen {
     pub samples: Vec<Sample>,
@@ -100,7 +100,7 @@ impl Seen {
     }
 }
 
-/// What burning threads did in some time, and how often they were sampled.
+/// The CPU time of burning threads, and how often they were sampled meanwhile.
 pub struct Burnt {
     /// CPU time.
     pub seconds: f64,
@@ -113,7 +113,7 @@ pub struct Burnt {
 }
 
 impl Burnt {
-    /// Waits until threads have used that much CPU time.
+    /// Samples until the threads have used that much CPU time.
     #[track_caller]
     pub fn of(source: &mut dyn Source, threads: &burn::Threads, seconds: f64) -> Self {
         let (from_ns, before) = (now_ns(), threads.cpu_seconds());
@@ -145,7 +145,7 @@ pub struct TwoUsers {
 }
 
 impl TwoUsers {
-    /// Starts them; `None` if this process may not become another user.
+    /// Starts the shells; `None` if this process may not become another user.
     pub fn start() -> Option<Self> {
         let uid = 60_123;
         let burn = || {
@@ -197,12 +197,12 @@ pub fn on_one_cpu() -> (Target, u32) {
     (target, last)
 }
 
-/// Checks what was seen while threads burned on all CPUs.
+/// Checks that threads that burn on all CPUs were sampled on one only.
 pub fn assert_only_on(cpu: u32, seen: &Seen) {
     assert!(seen.samples.len() > 20, "{} samples", seen.samples.len());
     let cpus: BTreeSet<u32> = seen.samples.iter().map(|sample| sample.cpu).collect();
     assert_eq!(cpus, BTreeSet::from([cpu]));
-    // Mappings of processes that run there may have been made on any CPU.
+    // Other samples are not checked: mappings may have been made on any CPU.
     let burning = seen
         .samples
         .iter()

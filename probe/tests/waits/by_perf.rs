@@ -1,16 +1,16 @@
-//! The same without BPF: switches say when a thread waits, and looks at it what for.
+//! The same without BPF: switches say when a thread waits, and looks at the thread say what for.
 
 use super::*;
 use probe::PerfSource;
 
-/// A wait of this length is met for certain as long as looks are as near as they can be: two
+/// A wait of this length is certainly met if looks are as frequent as they can be: two
 /// periods.
 const MET_NS: u64 = 20_000_000;
 
-/// How long one wait is here.
+/// Duration of one wait in these tests.
 const LONG: Duration = Duration::from_millis(40);
 
-/// `None` where rights are missing, or waits are not followed.
+/// Starts a source; `None`, with a message, if rights are missing or waits are not followed.
 fn start() -> Option<Told<PerfSource>> {
     if !PerfSource::FOLLOWS_WAITS {
         skip("waits are not followed on this machine");
@@ -36,7 +36,8 @@ fn sees_kernel(told: &Told<PerfSource>) -> bool {
         .any(|note| note.contains("time in the kernel is not seen"))
 }
 
-/// Long waits of a thread gave whole stacks, and short ones stand for the rest of its time.
+/// Checks that long waits of a thread gave whole stacks, and that short ones stand for the rest of
+/// its time.
 #[track_caller]
 fn assert_met(told: &Told<PerfSource>, state: WaitState, totals: &ThreadTotals) {
     let tid = totals.tid;
@@ -89,14 +90,14 @@ fn who_waits_for_a_lock_knows_who_has_it() {
     let Some(mut told) = start() else {
         return;
     };
-    // A mutex of glibc, which says who has it.
+    // A mutex of glibc, which contains its owner.
     struct Lock(std::cell::UnsafeCell<libc::pthread_mutex_t>);
-    // SAFETY: a mutex is there to be used by several threads.
+    // SAFETY: a mutex may be used by several threads.
     unsafe impl Sync for Lock {}
     static LOCK: Lock = Lock(std::cell::UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
     // SAFETY: the mutex lives as long as the program.
     let lock = || assert_eq!(unsafe { libc::pthread_mutex_lock(LOCK.0.get()) }, 0);
-    // SAFETY: who calls it has locked it.
+    // SAFETY: the caller has locked it.
     let unlock = || assert_eq!(unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) }, 0);
     let (has_it, is_held) = mpsc::channel();
     let holder = measured("holding", move || {
@@ -163,7 +164,7 @@ fn who_is_preempted_is_in_the_queue() {
         assert!(busy * 100 >= measured.wall * 97, "{totals:?}");
         queued += of(WaitState::Queue);
     }
-    // Two of them had to wait all the time.
+    // At any time at least two of them had to wait.
     assert!(queued >= WAIT * WAITS, "{queued:?}");
 }
 
@@ -186,8 +187,8 @@ fn short_waits_have_their_time_and_number() {
     let (measured, totals) = told.end_of(sleeper);
     let stacks = told.of(totals.tid).count() as u64;
     assert!(stacks > 1 && stacks < NAPS, "{stacks} stacks");
-    // What the first ones are for is not known before one was met. A good part of so short a nap is
-    // the way to it and back, on a CPU.
+    // What the first waits are for is unknown until a look has met one. Much of so short a wait is
+    // spent on a CPU, on the way to sleep and back.
     let away = [WaitState::Queue, WaitState::Sleep, WaitState::Other];
     let waited: u64 = away.iter().map(|state| totals.ns_in(*state)).sum();
     let known = Duration::from_nanos(waited + totals.ns_in(WaitState::Run));
@@ -200,7 +201,7 @@ fn short_waits_have_their_time_and_number() {
         totals.ns_in(WaitState::Sleep) > totals.ns_in(WaitState::Other),
         "{totals:?}"
     );
-    // Every short wait is in the sample of one that was met.
+    // Every short wait is included in the sample of one that was met.
     let sampled = away.iter().map(|state| told.sampled(totals.tid, *state));
     let sampled: u64 = sampled.sum();
     assert!(
@@ -230,7 +231,7 @@ fn waits_are_told_before_they_end_and_began_before_we_came() {
         });
         for (sample, wait) in told.of(tid).filter(|(_, wait)| wait.is_open) {
             assert_eq!(wait.state, WaitState::Lock);
-            // Of a wait that began before we came not all registers are known.
+            // If a wait began before the source started, not all registers are known.
             assert!(tid == tid_before || !sees_kernel(&told) || sample.ending == Ending::Root);
         }
         let thread = &told.threads[&tid];

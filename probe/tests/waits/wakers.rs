@@ -1,25 +1,25 @@
-//! Who ends a wait: a thread, a timer or another interrupt. Beside other programs that use every
-//! CPU, so that interrupts find one of them running: none of them may be named.
+//! What ends a wait: a thread, a timer or another interrupt. Other programs use every
+//! CPU meanwhile, so that interrupts find one of them running: none of them may be named.
 
 use super::*;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Condvar;
 
-/// How long a wait with a timeout is.
+/// Duration of a wait with a timeout.
 const TIMEOUT: Duration = Duration::from_millis(5);
 
-/// Waits of each kind.
+/// Number of waits of each kind.
 const TIMEOUTS: u32 = 100;
 
-/// Programs that run wherever nobody else does.
+/// Starts programs that run whenever a CPU has nothing else to do.
 fn burners() -> Vec<Process> {
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
     let burner = || Process::start_load(Command::new("sh").args(["-c", "while :; do :; done"]));
     (0..cpus).map(|_| burner()).collect()
 }
 
-/// How many waits of a thread each waker ended, of those in one of these states.
+/// Counts the waits of a thread in one of these states, by what ended them.
 fn wakers_of(told: &Told, tid: u32, states: &[WaitState]) -> BTreeMap<String, u32> {
     let mut wakers = BTreeMap::new();
     let waits = told.of(tid).map(|(_, wait)| wait);
@@ -30,13 +30,13 @@ fn wakers_of(told: &Told, tid: u32, states: &[WaitState]) -> BTreeMap<String, u3
     wakers
 }
 
-/// The name under which [`wakers_of`] has this one.
+/// Returns the key of this waker in [`wakers_of`].
 fn name(waker: Waker) -> String {
     format!("{:?}", Some(waker))
 }
 
-/// Asserts that there were `at_least` waits, that the wakers in `right` ended nearly all of them, and
-/// that no other thread ended one.
+/// Asserts that there were `at_least` waits, that the wakers in `right` ended nearly all of them,
+/// and that no other thread ended one.
 #[track_caller]
 fn assert_ended_by(wakers: &BTreeMap<String, u32>, right: &[Waker], at_least: u32) {
     let right: Vec<String> = right.iter().map(|waker| name(*waker)).collect();
@@ -132,7 +132,7 @@ fn who_sends_to_this_machine_ends_the_wait_of_who_receives() {
         pid: std::process::id(),
         tid: sender.tid,
     };
-    // The kernel may leave what was sent to a thread of its own, where there is very much.
+    // If there is very much data, the kernel may leave its delivery to a thread of its own.
     assert_ended_by(&wakers, &[by_sender, Waker::Interrupt], TIMEOUTS / 5);
     let by_sender = wakers.get(&name(by_sender));
     assert!(by_sender.copied() >= Some(TIMEOUTS / 6), "{wakers:?}");
