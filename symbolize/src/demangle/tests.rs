@@ -78,8 +78,8 @@ fn deep_names() {
     );
 }
 
-/// Each overflowed a stack of 8 MiB, or took more than 100 ms, with the
-/// demangler's own limits alone.
+/// With the demangler's own limits alone, each of these names overflowed a stack of 8 MiB or took
+/// more than 100 ms.
 #[test]
 fn names_made_to_hurt() {
     let names = [
@@ -107,7 +107,7 @@ fn names_made_to_hurt() {
     }
 }
 
-/// Splices and changes of real names: demangled, or left as they are.
+/// Splices and changes of real names are demangled, or left as they are.
 #[test]
 fn any_name_is_survived() {
     let seeds = [

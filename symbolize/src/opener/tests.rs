@@ -19,7 +19,7 @@ fn text(file: &mut File) -> String {
     text
 }
 
-/// A root directory with a file of its own at the path of a well-known one of
+/// Makes a root directory with a file of its own at the path of a well-known file of
 /// the host.
 fn root() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn only_regular_files() {
     assert_eq!(opened.unwrap_err(), Reason::Refused);
 }
 
-/// The first executable mapping of a file in this process.
+/// Returns the first executable mapping of a file in this process.
 fn own_mapping() -> (PathBuf, (u64, u64)) {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let line = maps.lines().find(|line| line.contains("r-xp")).unwrap();
@@ -191,7 +191,7 @@ fn deleted_and_replaced() {
     fs::write(&path, "old").unwrap();
     let held: OwnedFd = File::open(&path).unwrap().into();
     let metadata = fs::metadata(&path).unwrap();
-    // Held open, so that the inode is not given to the new file.
+    // Held open, so that the new file does not get the inode.
     fs::remove_file(&path).unwrap();
     fs::write(&path, "new").unwrap();
 
@@ -208,7 +208,7 @@ fn deleted_and_replaced() {
     };
     assert_eq!(text(&mut any().open(&given).unwrap()), "old");
 
-    // A file that is really called so.
+    // A file whose real name ends like the mark of an unlinked one.
     fs::write(&marked, "odd").unwrap();
     let metadata = fs::metadata(&marked).unwrap();
     let odd = with_inode(&marked, &metadata);

@@ -1,4 +1,4 @@
-//! Clients that are scripts: the right one, and what hostile servers make of it.
+//! Clients that are scripts: a correct one, and clients of hostile servers.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,7 +38,7 @@ impl Bench {
         }
     }
 
-    /// Runs a client that does this.
+    /// Runs a client with this script.
     fn fetch(&self, script: &str, limits: Limits) -> Result<(), FetchError> {
         self.fetch_as(0o700, script, limits)
     }
@@ -53,7 +53,7 @@ impl Bench {
         fetch_with(client, &self.place(), &self.build_id, limits, &stop)
     }
 
-    /// What is left in the cache.
+    /// Returns the files that are left in the cache.
     fn left(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.cache()).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -84,8 +84,8 @@ fn what_does_not_belong_leaves_nothing() {
         ..LIMITS
     };
     let quick = Limits {
-        // Time for the script to make its folders: what `mkdir` did after the end of the
-        // script would stay.
+        // Enough time for the script to make its folders: a folder that `mkdir` makes after the end
+        // of the script would stay.
         time: Duration::from_secs(2),
         ..LIMITS
     };
@@ -119,7 +119,7 @@ fn whoever_leaves_does_not_wait() {
     let Some(bench) = Bench::new() else { return };
     let stop = AtomicBool::new(true);
     let error = fetch_with("/bin/cat", &bench.place(), &bench.build_id, LIMITS, &stop);
-    // It ends by itself, for want of such a file, or is ended.
+    // The client ends by itself because it has no such file, or it is killed.
     assert!(matches!(
         error,
         Err(FetchError::Stopped | FetchError::NotThere)
@@ -137,7 +137,7 @@ fn under_sudo_it_is_done_with_the_users_rights() {
     let Some(mut bench) = Bench::new() else {
         return;
     };
-    // No account has it.
+    // No account has this number.
     let uid = 4_242_424;
     bench.rights = UserRights::of(InvokingUser {
         uid,
@@ -166,7 +166,7 @@ fn under_sudo_it_is_done_with_the_users_rights() {
         uid
     );
 
-    // A cache that leads to root's folder takes nothing there.
+    // If the cache leads to a folder of root, the client cannot write there.
     let roots = bench.directory.path().join("roots");
     fs::create_dir(&roots).unwrap();
     fs::remove_dir_all(bench.cache()).unwrap();

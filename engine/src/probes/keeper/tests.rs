@@ -1,4 +1,4 @@
-//! How long probes live, by a clock that is moved by hand, on a function of this test.
+//! The lifetime of probes, by a clock that the test moves, on a function of this test.
 
 use super::{Asked, Keeper, Message};
 use crate::probes::{ProbeOrder, ProbedFunction, Probes, Reach, Stage, Which, Whose};
@@ -24,11 +24,11 @@ extern "C" fn proftop_test_logged(number: u64) -> u64 {
     black_box(number).wrapping_mul(5)
 }
 
-/// A keeper of probes on this process, and the seconds that its clock has been moved.
+/// A keeper of probes on this process, and the seconds by which its clock was moved.
 struct Kept {
     keeper: Keeper,
     seconds: Arc<AtomicU64>,
-    /// The last news.
+    /// The last reported probes.
     probes: Mutex<Probes>,
     _source: BpfSource,
 }
@@ -82,7 +82,7 @@ impl Kept {
         self.keeper.send(Message::Order(order, None));
     }
 
-    /// Waits until the only probe is as it should be.
+    /// Waits until the only probe is in a state.
     fn wait(&self, what: &str, is_so: impl Fn(&Stage, u64) -> bool) {
         wait_for(what, || {
             let mut probes = self.probes.lock().unwrap();
@@ -93,8 +93,8 @@ impl Kept {
             let probe = probes.list.first()?;
             let calls = probe.seen.as_ref().map_or(0, |seen| seen.calls);
             if let Some(seen) = &probe.seen {
-                // Its cost is that of the calls a second that stand beside it, from the first
-                // numbers on.
+                // The share of its cost is that of the calls a second that are shown with it, from
+                // the first numbers on.
                 let cost = seen.calls_per_second * seen.cost.hit_ns as f64 / 1e9;
                 assert!((seen.cost.share - cost).abs() < 1e-9, "{seen:?}");
                 assert!(seen.callers.all <= seen.calls, "{seen:?}");
@@ -109,8 +109,8 @@ impl Kept {
     }
 }
 
-/// Few times: on a busy machine a breakpoint seems to cost much, and a probe whose calls
-/// would take a twentieth of a CPU is taken away.
+/// Calls the function a few times: on a busy machine a breakpoint seems to cost much, and a probe
+/// whose calls would take a twentieth of a CPU is removed.
 fn call(times: u64) {
     for number in 0..times {
         black_box(proftop_test_short_life(number));
@@ -137,13 +137,13 @@ fn a_probe_lives_a_minute_unless_it_is_renewed() {
     kept.seconds.store(59 + 59, Relaxed);
     kept.wait_left("it has a second left again", 1);
     kept.seconds.store(59 + 60, Relaxed);
-    // Gone, with its numbers.
+    // The probe is gone, and keeps its counts.
     kept.wait("its time is over", |stage, calls| {
         assert!(calls == 20, "{calls}");
         matches!(stage, Stage::Gone(why) if &**why == "its time was over")
     });
     call(10);
-    // Placed again it begins anew.
+    // When it is placed again, it starts with new counts.
     kept.order(ProbeOrder::Renew(Which::All));
     kept.wait("it is in place again", |stage, calls| {
         let is_back = matches!(stage, Stage::InPlace { left } if left.as_secs() == 60);
@@ -153,7 +153,7 @@ fn a_probe_lives_a_minute_unless_it_is_renewed() {
     kept.wait("calls are counted anew", |_, calls| calls == 7);
 }
 
-/// What the log has of all probes together.
+/// Returns the number of calls in the log, of all probes together.
 fn logged(news: &super::News) -> u64 {
     let probes = news.log.probes().iter();
     probes
@@ -177,7 +177,7 @@ fn the_log_has_every_call_once() {
         assert_eq!(logged(&news), round * 5);
         std::thread::sleep(Duration::from_millis(60));
     }
-    // Placed anew it is another probe of the log, and the first one keeps its calls.
+    // With other values it is a new probe of the log, and the first one keeps its calls.
     kept.order(ProbeOrder::Values {
         number: 1,
         values: vec![crate::probes::expression::Expression::parse("arg1").unwrap()],

@@ -1,4 +1,4 @@
-//! Against gimli, on units of every form, damaged ones too.
+//! Compares with gimli, on units of every form, damaged ones too.
 
 use super::*;
 use gimli::constants::*;
@@ -73,7 +73,7 @@ const FORMS: [DwForm; 44] = [
     DwForm(0x7e),
 ];
 
-/// Tag, whether it has children, attributes.
+/// A kind of entry: its tag, whether it has children, and its attributes.
 type Kind = (usize, bool, Vec<(usize, usize)>);
 
 fn leb(mut value: u64, out: &mut Vec<u8>) {
@@ -84,7 +84,7 @@ fn leb(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// `.debug_abbrev`; every third code is far from the others.
+/// Makes `.debug_abbrev`; every third code is far from the others.
 fn abbreviations(kinds: &[Kind]) -> Vec<u8> {
     let mut out = Vec::new();
     for (index, (tag, has_children, attributes)) in kinds.iter().enumerate() {
@@ -112,8 +112,8 @@ fn code(index: usize) -> u64 {
     }
 }
 
-/// `.debug_info` of one unit: entries of these kinds (or the end of children)
-/// with random bytes for values, which may go astray.
+/// Makes `.debug_info` of one unit: entries of these kinds (or the end of children),
+/// with random bytes as values, which may be invalid.
 fn unit(version: u16, entries: &[(usize, Vec<u8>)], kinds: &[Kind]) -> Vec<u8> {
     let mut out = vec![0; 4];
     out.extend(version.to_le_bytes());
@@ -133,7 +133,7 @@ fn unit(version: u16, entries: &[(usize, Vec<u8>)], kinds: &[Kind]) -> Vec<u8> {
     out
 }
 
-/// Offset, depth, and the attributes that are looked at.
+/// An entry: its offset, its depth, whether it is inlined, and the attributes that are read.
 type Told = (u64, isize, bool, Vec<(DwAt, Value)>);
 
 fn by_gimli(unit: &Unit<Slice<'_>>) -> Vec<Told> {
@@ -158,7 +158,7 @@ fn by_gimli(unit: &Unit<Slice<'_>>) -> Vec<Told> {
         }
         let tag = abbreviation.tag();
         if tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine {
-            // Of two attributes of one name the last counts.
+            // Of two attributes with the same name the last one counts.
             values.reverse();
             values.sort_by_key(|(name, _)| name.0);
             values.dedup_by_key(|(name, _)| *name);
@@ -240,7 +240,7 @@ proptest! {
         };
         let header = dwarf.units().next();
         let Ok(Some(header)) = header else { return Ok(()) };
-        // A root that cannot be read is no unit.
+        // A unit whose root cannot be read is invalid.
         let Ok(unit) = dwarf.unit(header) else { return Ok(()) };
         prop_assert_eq!(by_us(&unit), by_gimli(&unit));
     }

@@ -3,10 +3,10 @@ use test_support::Random;
 
 const LAYOUTS: [Layout; 3] = [Layout::Go1_16, Layout::Go1_18, Layout::Go1_20];
 
-/// Two functions at 0x1000 and 0x1040; the second has stack deltas.
+/// Makes a table of two functions at 0x1000 and 0x1040; the second has stack deltas.
 fn table(layout: Layout) -> Depths {
     let names = b"main.main\0runtime.goexit\0";
-    // Nothing, then: 0 up to 4, 24 up to 0x30, 0 up to the end.
+    // An empty table, then: 0 up to 4, 24 up to 0x30, 0 up to the end.
     let values = [0, 2, 4, 48, 0x2c, 47, 0x10, 0];
     let values_at = names.len() as u64;
     let header = Header {
@@ -65,10 +65,10 @@ fn functions_of_every_format() {
 fn values_by_pc() {
     let table = table(Layout::Go1_20);
     let function = table.functions().nth(1).unwrap();
-    // The place of its table is behind the first byte.
+    // The table of deltas is after the first byte.
     let deltas: Vec<(u64, i32)> = table.stack_deltas(&function).collect();
     assert_eq!(deltas, [(0, 0), (4, 24), (0x30, 0)]);
-    // What goes on for ever ends with the function.
+    // An endless table ends with the function.
     let endless = Values {
         rest: &[2, 0x20].repeat(100),
         value: -1,

@@ -40,14 +40,14 @@ fn grows_by_lines() {
 #[test]
 fn written_anew() {
     let (_directory, path, mut map) = map("1000 10 old\n2000 10 other\n");
-    // Longer than before, as when the JVM is asked a second time.
+    // The file is longer than before, as when the JVM writes its map a second time.
     std::fs::write(&path, "1000 10 new\n3000 10 other\n4000 10 more\n").unwrap();
     assert!(map.update().unwrap());
     assert_eq!(name(&mut map, 0x1000).as_deref(), Some("new"));
     assert_eq!(name(&mut map, 0x2000), None);
     assert_eq!(name(&mut map, 0x4000).as_deref(), Some("more"));
 
-    // Shorter, and not noticed before a name is asked for.
+    // The file is shorter, which is not noticed before a name is looked up.
     std::fs::write(&path, "5000 10 x\n1000 8 newest\n").unwrap();
     assert_eq!(name(&mut map, 0x1000).as_deref(), Some("newest"));
     assert_eq!(name(&mut map, 0x3000), None);

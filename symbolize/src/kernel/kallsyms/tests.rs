@@ -39,7 +39,7 @@ impl Read for Slow<'_> {
 
 #[test]
 fn a_text_that_is_read_in_pieces_is_the_same() {
-    // Longer than a piece, with a line that is longer than one, and a last line without an end.
+    // Longer than a piece, with a line that is longer than a piece, and a last line without an end.
     let mut text = b"ffffffff81000000 T start_kernel\n".to_vec();
     text.extend(std::iter::repeat_n(b'x', 2 * PIECE_BYTES));
     text.push(b'\n');

@@ -2,7 +2,7 @@ use super::code::frame_pointer;
 use super::*;
 use crate::unwind::rule::Goroutine;
 
-/// From lines of objdump.
+/// Converts the bytes in lines of objdump.
 fn bytes(text: &str) -> Vec<u8> {
     let digits = text.split_whitespace();
     let byte = |digits| u8::from_str_radix(digits, 16).unwrap();
@@ -20,7 +20,7 @@ fn the_frame_pointer_is_pushed() {
         delta: 8,
     };
     assert_eq!(frame_pointer(&code, 8, 1), Some(expected));
-    // Something else that is pushed.
+    // Another register is pushed.
     assert_eq!(frame_pointer(&bytes("50 48 89 e5"), 8, 1), None);
     assert_eq!(frame_pointer(&[], 8, 1), None);
 }
@@ -45,7 +45,7 @@ fn the_frame_pointer_is_stored() {
         delta: 0x220,
     };
     assert_eq!(frame_pointer(&code, 0x220, 7), Some(expected));
-    // Saved as C does it: somewhere.
+    // rbp is saved at another place, as C does it.
     let code = bytes("30 48 89 6c 24 08 48 89 1c 24");
     let expected = FramePointer {
         slot: -48,
@@ -81,14 +81,14 @@ fn parts_go_over_rows() {
         (20, frame(8)),
     ];
     assert_eq!(list, rows(&expected));
-    // From a row to a row.
+    // A part from one row to the next.
     let mut list = rows(&[(0, frame(8)), (10, frame(16)), (20, frame(8))]);
     switch::apply(&[part(10, 20)], &mut list);
     let expected = [(0, frame(8)), (10, UnwindRule::EndOfStack), (20, frame(8))];
     assert_eq!(list, rows(&expected));
 }
 
-/// `runtime.asmcgocall` of Go 1.24, from the change of stacks on.
+/// `runtime.asmcgocall` of Go 1.24, from the change of stacks.
 const ASMCGOCALL: &str = "
     48 8b 66 38  48 83 ec 10  48 83 e4 f0  48 89 7c 24 08  48 8b 7f 08
     48 29 d7  48 89 3c 24  e8 7c ff ff ff  48 8b 7c 24 08  48 8b 77 08
@@ -109,13 +109,13 @@ fn calls_of_c() {
     let found: Vec<_> = parts.iter().map(|p| (p.start, p.end, p.rule)).collect();
     // Both calls, up to where the stack is left.
     assert_eq!(found, [(28, 55, rule), (85, 94, rule)]);
-    // What it looks for is not there.
+    // Code that is cut does not cause a panic.
     for cut in 0..code.len() {
         let _ = Layout::default().parts(b"runtime.asmcgocall", &code[..cut], &[]);
     }
 }
 
-/// `runtime.systemstack` of Go 1.19, from the change of stacks on.
+/// `runtime.systemstack` of Go 1.19, from the change of stacks.
 const SYSTEMSTACK: &str = "
     48 8b 5a 38  48 89 dc  48 89 fa  48 8b 3f  ff d7
     48 8b 58 30  48 8b 83 c0 00 00 00  48 8b 60 38  c3  48 89 fa  ff e7";
@@ -132,10 +132,10 @@ fn work_for_a_goroutine() {
     });
     let found: Vec<_> = parts.iter().map(|p| (p.start, p.end, p.rule)).collect();
     assert_eq!(found, [(7, 30, rule)]);
-    // Later versions keep a frame pointer there, which leads back.
+    // Later versions have a frame pointer there, which leads back.
     let with_frame = rows(&[(0, UnwindRule::StackSwitch)]);
     assert_eq!(layout.parts(b"runtime.systemstack", &code, &with_frame), []);
-    // It ends where the scheduler takes over.
+    // The stack ends where the scheduler takes over.
     let parts = layout.parts(b"runtime.mcall", &code, &[]);
     assert_eq!((parts[0].start, parts[0].rule), (7, UnwindRule::EndOfStack));
 }

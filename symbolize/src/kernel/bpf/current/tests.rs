@@ -94,7 +94,7 @@ fn programs_come_and_go() {
     assert_eq!(name(0x5000_1000), Some((b"main".to_vec(), 10)));
     assert_eq!(name(0x5000_1100), None);
 
-    // Another one at an address that it had: the first one's is gone.
+    // Another program covers an address that the first one had: the first one is gone.
     kernel.set(&[(9, 0x5000_0fe0)]);
     pass(&bpf);
     assert_eq!(name(0x5000_1000), Some((b"helper".to_vec(), 30)));
@@ -164,7 +164,7 @@ fn the_code_of_the_function_at_an_address() {
     pass(&bpf);
     let code = bpf.code(0x5000_1010).unwrap();
     assert_eq!((code.start, &code.bytes[..2]), (0x5000_1000, &[5, 5][..]));
-    // A program that was unloaded, and another one in its place.
+    // A program was unloaded, and another one has its place.
     kernel.set(&[(6, 0x5000_0000)]);
     pass(&bpf);
     assert_eq!(bpf.code(0x5000_1010).unwrap().bytes[0], 6);
