@@ -296,8 +296,8 @@ impl NamedModule {
         }
     }
 
-    /// Called when all debug files have been looked for: we must not keep a container's mounts in
-    /// use.
+    /// Closes the root directory of the file's process, so that a container's mounts are not kept
+    /// in use. Called when all debug files have been looked for.
     pub fn close_root(&self) {
         if let NamedBy::File { root, .. } = &self.place {
             root.lock().expect("nobody panics with it").take();

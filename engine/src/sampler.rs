@@ -39,7 +39,8 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// With `has_probes` it waits until they are in place.
+    /// Wraps the function. With `has_probes` it is called only when the first probes are in place,
+    /// or after ten seconds.
     pub fn new(run: Box<dyn FnOnce() + Send>, has_probes: bool) -> Self {
         Self {
             run: Some(run),

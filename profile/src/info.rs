@@ -62,8 +62,9 @@ impl Metric {
         *self == Self::off_cpu() || *self == Self::wall() || *self == Self::kept_waiting()
     }
 
-    /// Number of units in one second of a thread. 0 if the rate tells that, or if it is unknown:
-    /// what other tools count in nanoseconds may be anything.
+    /// Number of units in one second of a thread: nanoseconds, for waiting time. 0 for samples, of
+    /// which the rate says it, and for other metrics: what other tools count in nanoseconds may be
+    /// anything.
     pub fn per_second(&self) -> u32 {
         if self.is_waiting() { 1_000_000_000 } else { 0 }
     }

@@ -219,10 +219,10 @@ impl Store {
         self.modules.set_build_id(id, build_id);
     }
 
-    /// From now on a module is treated as equal to another one with the same path and build-id, as
-    /// on several machines: functions of both are counted together. Each keeps its own frames,
-    /// whose names come only from their own machine, so that no machine can rename what runs on
-    /// another. Modules are joined when their build-id is set, even to an empty one.
+    /// Treats modules with the same path and build-id as equal from now on, for samples of several
+    /// machines: their functions are counted together. Each keeps its own frames, whose names come
+    /// only from their own machine, so that no machine can rename what runs on another. Modules are
+    /// joined when their build-id is set, even to an empty one.
     pub fn join_equal_modules(&mut self) {
         self.modules.join_equal();
     }

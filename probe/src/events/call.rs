@@ -114,7 +114,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// No probes yet. An error if the kernel does not support such breakpoints.
+    /// Starts without probes. Fails if the kernel does not support such breakpoints.
     pub fn new(maps: CallMaps) -> io::Result<Self> {
         Ok(Self {
             placed: BTreeMap::new(),

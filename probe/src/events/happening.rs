@@ -91,7 +91,7 @@ static COUNTERS: [Known; 17] = [
 ];
 
 impl Counter {
-    /// What it is called.
+    /// The name by which users request it, such as `page-faults`.
     pub fn name(self) -> &'static str {
         self.0.name
     }

@@ -161,7 +161,8 @@ impl Codes {
         Some(RecordPart::Unread(entry, code))
     }
 
-    /// The unread code objects were not requested after all: this does not count as an attempt.
+    /// Forgets the code objects that are unread, because their request was refused: this does not
+    /// count as an attempt to read them.
     pub fn forget_unread(&mut self) {
         self.known.retain(|_, code| code.is_read());
     }

@@ -131,7 +131,8 @@ impl<'d> UnitBuilder<'d> {
         self.filling.add_range(start, place);
     }
 
-    /// Must be called before a range with a place is added: after a wide gap a new leaf begins.
+    /// Begins a new leaf if there is a wide gap before `start`. Must be called before a range with
+    /// a place is added.
     pub fn skip_gap(&mut self, start: u64) {
         let behind = |gap: u32| start.saturating_sub(self.leaves.first + u64::from(gap));
         if self.gap.is_some_and(|gap| behind(gap) >= GAP_MIN.into()) {

@@ -354,7 +354,8 @@ impl Watched {
         too_much
     }
 
-    /// The first reading, soon after it was placed: the cost is not checked yet.
+    /// Reads the counts for the first time, soon after the probe was placed. Does not check the
+    /// cost.
     pub fn look_first(&mut self, calls: &mut Calls, recorder: &mut Recorder) {
         self.look(calls, recorder);
         let hits = self.reading.as_ref().map_or(0, |reading| reading.calls);

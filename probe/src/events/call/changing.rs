@@ -25,8 +25,8 @@ const WAIT_MAX: Duration = Duration::from_secs(3);
 
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Must be called when the process is about to end, in whatever way: waits for the running change,
-/// and prevents further ones.
+/// Waits for the running change, for three seconds at most, and prevents further ones. Must be
+/// called when the process is about to end, in whatever way.
 pub fn leave_to_exit() {
     IS_ENDING.store(true, Ordering::SeqCst);
     let end = Instant::now() + WAIT_MAX;

@@ -16,7 +16,8 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The first turn is some time after the first call.
+    /// Starts without a turn: the first one comes some time after the first call of
+    /// [`Turns::take`].
     pub fn new() -> Self {
         Self {
             random: Random::new(),

@@ -41,7 +41,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `counters` are the current ones.
+    /// Starts with the usual period. What `counters` have already counted is not considered later.
     pub fn new(counters: WaitCounters, now_ns: u64) -> Self {
         Self {
             period_ns: PERIOD_NS,
