@@ -75,8 +75,8 @@ pub struct Patience {
 impl Patience {
     const IN_A_ROW_MAX: u32 = 3;
 
-    /// Takes the result of a turn. Returns its value, `None` if it failed, and the fault itself if
-    /// it is the last one that is tolerated.
+    /// Takes the result of a turn. Returns its value, `None` if it failed, and the fault as an
+    /// error if it is the third in a row.
     pub fn take<T>(&mut self, turn: Result<T, Fault>) -> Result<Option<T>, Fault> {
         match turn {
             Ok(value) => {

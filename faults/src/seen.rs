@@ -15,7 +15,7 @@ static SEEN: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
 pub struct Fault {
     /// The work that panicked, for example "reading unwind tables".
     pub work: &'static str,
-    /// The panic's message, without control characters and at most a few lines long.
+    /// The panic's message. In [`seen()`] it has no control characters, and 200 characters at most.
     pub message: String,
     /// The file and line in proftop's sources; `None` if no panic hook has stored it
     /// ([`note_place`](crate::note_place)).
@@ -60,8 +60,9 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Returns all faults until now, in the order in which each was first seen; the same message at the
-/// same place is one fault with a count.
+/// Returns all faults until now, 16 different ones at most, in the order in which each was first
+/// seen. Faults of the same work at the same place are one fault with a count, and the first
+/// message.
 pub fn seen() -> Vec<Fault> {
     lock().clone()
 }
