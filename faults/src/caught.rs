@@ -28,7 +28,7 @@ pub fn catch<T>(work: &'static str, run: impl FnOnce() -> T) -> Result<T, Fault>
     result.map_err(|payload| {
         let fault = Fault {
             work,
-            message: message(&*payload),
+            message: seen::clean(&message(&*payload)),
             place: PLACE.with(|place| place.borrow_mut().take()),
             count: 1,
         };
@@ -115,6 +115,14 @@ mod tests {
             assert_eq!(seen[0].count, turn);
         }
         assert!(!is_catching());
+    }
+
+    #[test]
+    fn a_message_has_no_control_characters_and_a_bounded_length() {
+        let long = "\x1b[2J".to_owned() + &"x".repeat(1000);
+        let fault = catch("reading a hostile name", || panic!("{long}")).unwrap_err();
+        assert!(fault.message.starts_with(" [2Jx"), "{}", fault.message);
+        assert_eq!(fault.message.len(), 200);
     }
 
     #[test]

@@ -15,7 +15,8 @@ static SEEN: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
 pub struct Fault {
     /// The work that panicked, for example "reading unwind tables".
     pub work: &'static str,
-    /// The panic's message. In [`seen()`] it has no control characters, and 200 characters at most.
+    /// The panic's message, without control characters and 200 characters at most if it was caught
+    /// here or is in [`seen()`].
     pub message: String,
     /// The file and line in proftop's sources; `None` if no panic hook has stored it
     /// ([`note_place`](crate::note_place)).
@@ -73,18 +74,19 @@ pub fn note(fault: &Fault) {
     let is_same = |known: &Fault| known.work == fault.work && known.place == fault.place;
     match seen.iter().position(is_same) {
         Some(known) => seen[known].count += fault.count,
-        None if seen.len() < KEPT_MAX => seen.push(clean(fault)),
+        None if seen.len() < KEPT_MAX => seen.push(Fault {
+            message: clean(&fault.message),
+            ..fault.clone()
+        }),
         None => {}
     }
 }
 
-fn clean(fault: &Fault) -> Fault {
-    let message = fault.message.chars().take(MESSAGE_CHARS_MAX);
+/// Returns a message that may be printed: without control characters, and 200 characters at most.
+pub fn clean(message: &str) -> String {
     let harmless = |c: char| if c.is_control() { ' ' } else { c };
-    Fault {
-        message: message.map(harmless).collect(),
-        ..fault.clone()
-    }
+    let message = message.chars().take(MESSAGE_CHARS_MAX);
+    message.map(harmless).collect()
 }
 
 fn lock() -> MutexGuard<'static, Vec<Fault>> {
