@@ -272,7 +272,7 @@ impl BpfSource {
     }
 
     /// Returns the program's counts of the event besides time. How often it happened is read last,
-    /// so that occurrences in between are not counted as lost.
+    /// so that the others are never of more occurrences.
     fn told(&self) -> Told {
         Told {
             samples: self.total(counter::HAPPENINGS_TAKEN),
@@ -308,12 +308,11 @@ impl Source for BpfSource {
         if is_new_second {
             self.clocks.follow_hotplug();
         }
-        let told = self.happenings.is_some().then(|| self.told());
-        if let (Some(happenings), Some(told)) = (&mut self.happenings, told) {
-            batch.happened = happenings.happened(told);
-            if is_new_second {
-                happenings.follow_hotplug();
-            }
+        if let Some(happenings) = &self.happenings {
+            batch.happened = happenings.happened(|| self.told());
+        }
+        if is_new_second && let Some(happenings) = &mut self.happenings {
+            happenings.follow_hotplug();
         }
         let ended = self.timeline.take_ended_threads();
         if let Some(Followed { waits, open, .. }) = &mut self.waits {

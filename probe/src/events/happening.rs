@@ -218,11 +218,21 @@ impl Happenings {
         Point::start(maps).map(Self::Point)
     }
 
-    /// Returns the counts so far; `told` has those of the program.
-    pub fn happened(&self, told: Told) -> Happened {
-        let times = match self {
-            Self::Counters(counters) => counters.times(),
-            Self::Point(point) => point.times(told),
+    /// Returns the counts so far. `read` reads those of the program.
+    ///
+    /// The kernel's counters are read before them: what happens in between is then counted by the
+    /// program already, and does not seem to be unseen.
+    pub fn happened(&self, read: impl FnOnce() -> Told) -> Happened {
+        let (times, told) = match self {
+            Self::Counters(counters) => {
+                let times = counters.times();
+                let told = read();
+                (times.max(told.happened), told)
+            }
+            Self::Point(point) => {
+                let told = read();
+                (point.times(told), told)
+            }
         };
         Happened {
             times,
