@@ -1,19 +1,18 @@
-//! *Batch output*: one report as text, for a terminal's paper trail, a ticket
-//! or another program. Data in, a string out; nothing is read, written or
-//! decided here.
+//! *Batch output*: one report as text, for a file, a ticket or another program. It turns data into
+//! a string, and does no input or output.
 //!
 //! - [`text`]: two header lines and a table, for people
 //! - [`csv`]: one line per function, for spreadsheets
 //! - [`json`]: one object per report and line, for programs
-//! - [`markdown`]: the answer in a few lines, for programs that read language
-//! - [`plain`]: no control character gets through
+//! - [`markdown`]: a summary in a few lines, for language models
+//! - [`plain`]: escapes control characters
 //!
-//! `docs/batch-json.md` is the contract on CSV and JSON.
+//! `docs/batch-json.md` specifies CSV and JSON.
 
 mod csv;
 mod json;
 mod markdown;
-/// Which functions of programs' own code cause what is hot.
+/// The functions of programs' own code that cause what is hot.
 mod own;
 mod text;
 
@@ -25,32 +24,33 @@ use probe::WaitState;
 use profile::{FunctionRow, Metric, View, percent};
 use std::borrow::Cow;
 
-/// What a report is made from.
+/// The data for a report.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchReport<'a> {
     pub snapshot: &'a Snapshot,
-    /// proftop's own version.
+    /// The version of proftop.
     pub version: &'a str,
     /// The end of the window on the wall clock.
     pub time_unix_ms: u64,
-    /// The processes that were asked for; empty for the whole machine.
+    /// The processes of the target; empty for the whole machine.
     pub pids: &'a [u32],
-    /// Whether those processes are not all that was asked for: a user, a name, CPUs.
+    /// Whether the target is limited in other ways as well: by user, name, CPUs.
     pub has_other_filters: bool,
-    /// How many functions to show. None: all.
+    /// Maximum number of functions. None means all.
     pub top: Option<usize>,
-    /// Text only: cut names so that lines are no longer than that.
+    /// Text only: maximum length of lines; names are cut for it.
     pub width: Option<usize>,
-    /// Markdown only: how long the report may be, in tokens.
+    /// Markdown only: maximum length of the report, in tokens.
     pub tokens_max: usize,
 }
 
-/// It is said if stacks stand for more than threads had by so large a part of that.
+/// A note is added if stacks stand for more time than threads had, by more than one part in this
+/// many.
 const MORE_PART: u64 = 50;
 
 impl BatchReport<'_> {
-    /// Returns the whole report, with a newline at its end. `is_first` says whether it
-    /// begins the output: CSV has its head only there.
+    /// Returns the whole report, with a newline at its end. `is_first` says whether it begins the
+    /// output: CSV has its head only there.
     pub fn render(&self, format: Format, is_first: bool) -> String {
         match format {
             Format::Text => text::render(self),
@@ -61,8 +61,8 @@ impl BatchReport<'_> {
         }
     }
 
-    /// Returns sentences that the format has no place for, and that have to be said all the
-    /// same: CSV has records alone.
+    /// Returns sentences that are important but have no place in the format: CSV has only records.
+    /// They are printed separately.
     pub fn beside(&self, format: Format) -> Vec<String> {
         let waited = self
             .snapshot
@@ -74,12 +74,12 @@ impl BatchReport<'_> {
         said.map(|said| plain(&said).into_owned()).collect()
     }
 
-    /// Returns what Markdown says of how sure the numbers are, and of what is missing.
+    /// Returns the section of Markdown on how exact the numbers are, and on what is missing.
     pub fn doubt(&self) -> String {
         markdown::doubt(self)
     }
 
-    /// What is counted, as `--metric` calls it.
+    /// Returns the metric, as `--metric` names it.
     fn metric_word(&self) -> &str {
         match self.snapshot.view.as_ref().map(View::info) {
             Some(info) if info.metric != Metric::default() => &info.metric.name,
@@ -87,26 +87,26 @@ impl BatchReport<'_> {
         }
     }
 
-    /// What is counted, if that is neither time nor samples of it.
+    /// Returns the metric, if it is neither time nor samples of time on CPUs.
     fn events(&self) -> Option<&Metric> {
         let metric = &self.snapshot.view.as_ref()?.info().metric;
         (!self.counts_time() && *metric != Metric::default()).then_some(metric)
     }
 
-    /// So much of what is counted, in words: `3,277 samples`, `1,203 page faults`.
+    /// Returns an amount in words: `3,277 samples`, `1,203 page faults`.
     fn counted(&self, amount: u64) -> String {
         metric::counted_by(self.events(), amount)
     }
 
-    /// How long the window is. None for a file that does not hold time.
+    /// Returns the length of the window. None for a file without times.
     fn window_seconds(&self) -> Option<f64> {
         let recording = self.snapshot.source.recording.as_ref();
         let holds_time = recording.is_none_or(|recording| !recording.lacks.time);
         holds_time.then(|| self.snapshot.report.window.seconds())
     }
 
-    /// How many CPUs the samples stand for. None where rate or time are not known, and for
-    /// what is no time on CPUs.
+    /// Returns how many CPUs the samples stand for. None if rate or time is not known, or if the
+    /// metric is not time on CPUs.
     fn cpus_in_samples(&self) -> Option<f64> {
         let report = &self.snapshot.report;
         let seconds = self.window_seconds().filter(|seconds| *seconds > 0.0)?;
@@ -115,7 +115,7 @@ impl BatchReport<'_> {
         is_known.then(|| report.samples as f64 / (f64::from(report.rate_hz) * seconds))
     }
 
-    /// Whether weights are nanoseconds, and no samples.
+    /// Whether amounts are nanoseconds instead of samples.
     fn counts_time(&self) -> bool {
         self.snapshot.counts_time()
     }
@@ -144,7 +144,7 @@ impl BatchReport<'_> {
         functions.split_at(shown)
     }
 
-    /// Returns sentences that a reader of the numbers has to know.
+    /// Returns sentences that are important for reading the numbers.
     fn notes(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let target = match &self.snapshot.run.target {
             TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
@@ -166,8 +166,8 @@ impl BatchReport<'_> {
         )
     }
 
-    /// Says that stacks stand for more time than threads had in the window, where that is so: it is
-    /// no mistake of the reader's. None where they do not, and where no time is counted.
+    /// Returns a note if stacks stand for more time than threads had in the window, so that the
+    /// reader does not look for a mistake. None otherwise, and if no time is counted.
     fn more_by_stacks(&self) -> Option<String> {
         let counts_running = match self.metric_word() {
             "off-cpu" => false,
@@ -188,7 +188,7 @@ impl BatchReport<'_> {
         more_by_stacks(self.snapshot.report.samples, exact)
     }
 
-    /// Says how much the filter keeps. None without a filter.
+    /// Returns how much the filter keeps. None without a filter.
     fn kept(&self) -> Option<String> {
         let filter = &self.snapshot.asked.query.filter;
         if filter.is_empty() {
@@ -202,8 +202,8 @@ impl BatchReport<'_> {
     }
 }
 
-/// The sentence for stacks that stand for `told_ns` where threads had `exact_ns`. None unless that is
-/// surely more.
+/// Returns the sentence for stacks that stand for `told_ns` while threads had `exact_ns`. None
+/// unless the former is clearly more.
 fn more_by_stacks(told_ns: u64, exact_ns: u64) -> Option<String> {
     let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
     (told_ns > exact_ns.saturating_add(exact_ns / MORE_PART)).then(|| {

@@ -1,5 +1,5 @@
-//! *Choices*: what users choose from by a word, on the command line, in the
-//! configuration and while proftop runs.
+//! *Choices* that users make by a word: on the command line, in the configuration and while proftop
+//! runs.
 
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub enum Operand {
     Live(LiveOperand),
 }
 
-/// A process, to be recorded now.
+/// A process that is recorded now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveOperand {
     pub pid: u32,

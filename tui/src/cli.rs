@@ -1,7 +1,7 @@
-//! The command line: reads what was typed into a [`Request`].
+//! The command line: parses it into a [`Request`].
 //!
-//! Only what can be decided by the words alone is checked here. Whether a pid exists or the
-//! kernel allows a rate is checked in [`crate::commands`].
+//! It checks only what depends on the arguments alone. Whether a pid exists or the kernel allows a
+//! rate is checked in [`crate::commands`].
 
 mod args;
 mod help;
@@ -34,12 +34,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the user wants.
+/// A request of the user.
 #[derive(Debug)]
 pub enum Request {
     Top(Box<Config>),
     Doctor(DoctorConfig),
-    /// Ask a running flight recorder.
+    /// Send a request to a running flight recorder.
     AskAgent(AskAgent),
     Symbolize(SymbolizeConfig),
     Report(ReportConfig),
@@ -48,12 +48,12 @@ pub enum Request {
     Open(OpenConfig),
     Machines(MachinesConfig),
     Mcp(McpConfig),
-    /// Run `proftop-fleet` with these words.
+    /// Run `proftop-fleet` with these arguments.
     Fleet(Vec<OsString>),
     Merge(MergeConfig),
     Resolve(ResolveConfig),
     Configuration(ConfigTask),
-    /// Print the script by which a shell completes command lines of proftop.
+    /// Print the script with which a shell completes command lines of proftop.
     Completions(clap_complete::Shell),
     Manual,
     /// Print this text, the help or the version, to standard output.
@@ -78,19 +78,19 @@ pub struct SampleConfig {
     pub engine: EngineChoice,
     pub rate_hz: u32,
     pub counted: engine::Counted,
-    /// How many user frames of a stack are walked at most.
+    /// Maximum number of user frames of a stack.
     pub depth_max: u32,
-    /// What proftop may take of one CPU; None for no limit.
+    /// Maximum CPU usage of proftop itself, in percent of one CPU. None means no limit.
     pub budget: Option<Percent>,
     pub keep: Duration,
     pub memory_bytes_max: u64,
 }
 
-/// What time is shown or reported, and how often.
+/// Which time is shown or reported, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShowConfig {
-    /// The stretch of time that is shown. In batch mode it equals `delay`, as a report
-    /// covers the time since the last one.
+    /// The length of the window. In batch mode it equals `delay`, because a report covers the time
+    /// since the previous one.
     pub window: Duration,
     /// The time between updates of the screen, or between reports.
     pub delay: Duration,
@@ -98,7 +98,7 @@ pub struct ShowConfig {
     pub freeze_after: Option<Duration>,
 }
 
-/// How the screen looks and begins: command line and configuration put together.
+/// How the screen looks and begins, by the command line and the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
     pub color: Color,
@@ -108,26 +108,25 @@ pub struct Look {
     pub start: ViewId,
     /// How functions are sorted.
     pub sort: Sort,
-    /// None: each view counts in its usual unit.
+    /// None means the usual unit of each view.
     pub unit: Option<Unit>,
     pub asks_sort: bool,
     pub asks_unit: bool,
-    /// Whether to ignore how the target was left last time, and not to remember how it is
-    /// left.
+    /// Whether to ignore how the target was left last time, and not to save how it is left.
     pub fresh: bool,
     pub filter: Filter,
-    /// A recording to compare with.
+    /// A recording for comparison.
     pub baseline: Option<PathBuf>,
-    /// Whether there is a dialog line by line in place of the screen.
+    /// Whether to use the dialog of lines instead of the screen.
     pub plain: bool,
     pub keymap: Keymap,
-    /// What is wrong in the configuration files.
+    /// The mistakes in the configuration files.
     pub complaints: Vec<Complaint>,
     /// Where to look for source text.
     pub sources: SourceMap,
 }
 
-/// Which front end a run of the profiler has.
+/// The front end of a run of the profiler.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mode {
     Screen,
@@ -136,54 +135,54 @@ pub enum Mode {
     Trace(TraceConfig),
 }
 
-/// What `--batch` prints, and where.
+/// Options of `--batch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchConfig {
-    /// After how many reports to end. None: until interrupted, or until the command ends.
+    /// Number of reports. None means until interrupted, or until the target ends.
     pub reports_max: Option<u32>,
-    /// How many functions a report lists. None: all.
+    /// Maximum number of functions in a report. None means all.
     pub rows_max: Option<usize>,
     pub format: Format,
-    /// How long a report in Markdown may be, in tokens.
+    /// Maximum length of a report in Markdown, in tokens.
     pub tokens_max: usize,
-    /// `None`: standard output.
+    /// None means standard output.
     pub file: Option<PathBuf>,
     pub overwrite: bool,
 }
 
-/// What `record` writes, and for how long.
+/// Options of `record`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordConfig {
-    /// How long to record. None: until interrupted, or until the command ends.
+    /// How long to record. None means until interrupted, or until the target ends.
     pub duration: Option<Duration>,
-    /// `None`: standard output.
+    /// None means standard output.
     pub file: Option<PathBuf>,
     pub format: FileFormat,
     pub overwrite: bool,
-    /// Functions whose calls are counted and timed as well.
+    /// Functions whose calls are counted and timed, too.
     pub probes: engine::FirstProbes,
-    /// Only the last minutes are kept, by a flight recorder.
+    /// The options of a flight recorder, which keeps only the last minutes.
     pub ring: Option<RingConfig>,
 }
 
-/// What a flight recorder keeps and saves.
+/// Options of a flight recorder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RingConfig {
-    /// How much time the ring has, at least.
+    /// Minimum length of the ring.
     pub length: Duration,
-    /// What its file may take, with the one that takes its place.
+    /// Maximum size of its file and of the one that replaces it, together.
     pub bytes_max: u64,
-    /// When it is saved.
+    /// The conditions for saving the ring.
     pub conditions: Vec<Condition>,
-    /// How much of the time after a condition is saved with it.
+    /// How much of the time after a condition is saved, too.
     pub after: Duration,
-    /// How many saved files there may be.
+    /// Maximum number of saved files.
     pub saves_max: usize,
-    /// The socket at which it is asked.
+    /// The path of the control socket.
     pub control: Option<PathBuf>,
-    /// The folders of its own that a service makes where they are missing.
+    /// The default folders of a service, which it creates if they are missing.
     pub folders: Vec<PathBuf>,
-    /// Where each window is written to, for others to send.
+    /// The folder of windows, for another program to send.
     pub spool: Option<SpoolConfig>,
 }
 
@@ -193,48 +192,48 @@ pub struct SpoolConfig {
     pub folder: PathBuf,
     /// How long a window is, in whole seconds.
     pub window: Duration,
-    /// What all windows may take; of more the oldest are removed.
+    /// Maximum size of all windows; beyond it, the oldest are removed.
     pub bytes_max: u64,
 }
 
-/// What a running flight recorder is asked.
+/// A request to a running flight recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskAgent {
-    /// Its socket. None: that of the service.
+    /// The path of its socket. None means that of the service.
     pub control: Option<PathBuf>,
     pub question: Question,
 }
 
-/// A question to a flight recorder.
+/// The kind of a request to a flight recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// To save what it has, with this note, which may be empty.
+    /// Save the ring, with this note, which may be empty.
     Save { note: String },
-    /// How it is.
+    /// Print the status.
     Status { as_json: bool },
 }
 
-/// Which functions `trace` probes, and what it shows of their calls.
+/// Options of `trace`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceConfig {
     /// The functions to probe, as they were typed.
     pub functions: Vec<String>,
-    /// None: as long as probes live, or until the command ends.
+    /// None means as long as probes live, or until the command ends.
     pub duration: Option<Duration>,
     pub is_timed: bool,
     pub values: Values,
-    /// None: names in values are those that the probed file itself tells of.
+    /// The file with types and names for values. None means the probed file itself.
     pub types: Option<PathBuf>,
     pub min: Duration,
     pub stacks: bool,
     pub limits: ProbeLimits,
     pub hide_names: bool,
     pub format: Format,
-    /// None: nothing is kept.
+    /// The file of `-o`. None without one.
     pub output: Option<TraceOutput>,
 }
 
-/// Where `trace` keeps what was counted.
+/// The file in which `trace` keeps its results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceOutput {
     pub path: PathBuf,
@@ -243,14 +242,14 @@ pub struct TraceOutput {
 }
 
 impl TraceOutput {
-    /// Whether it is written while calls come. If not, all is written at the end.
+    /// Whether the file is written while calls are counted. If not, it is written at the end.
     pub fn is_streamed(&self) -> bool {
         self.format == FileFormat::Pft && Packing::of_path(&self.path).is_none()
     }
 }
 
 impl RecordConfig {
-    /// Returns a name with the present time, which no earlier recording has.
+    /// Returns the default name, which contains the present time.
     fn default_file(format: Option<FileFormat>) -> PathBuf {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = now.unwrap_or_default().as_secs();
@@ -264,132 +263,132 @@ impl RecordConfig {
             && self.file.as_deref().and_then(Packing::of_path).is_none()
     }
 
-    /// Whether samples are written while they come. If not, all is written at the end.
+    /// Whether samples are written while they arrive. If not, all are written at the end.
     pub fn is_streamed(&self) -> bool {
         self.format == FileFormat::Pft && self.file.as_deref().and_then(Packing::of_path).is_none()
     }
 }
 
-/// What `open` and `demo` show.
+/// Options of `open` and `demo`.
 #[derive(Debug, Clone)]
 pub struct OpenConfig {
-    /// `-` is standard input.
+    /// `-` means standard input.
     pub file: PathBuf,
     /// Whether it is the built-in recording; `file` is then only its name.
     pub is_demo: bool,
-    /// Which of the things that the file counts.
+    /// The metric to show, if the file has several.
     pub metric: Option<String>,
-    /// How much of its end the screen begins with. None: all.
+    /// Length of the window with which the screen begins. None means all.
     pub last: Option<Duration>,
     pub look: Look,
 }
 
-/// Machines that are sampled at the same time, and shown as one.
+/// Machines that are sampled at the same time and shown together.
 #[derive(Debug, Clone)]
 pub struct MachinesConfig {
     pub addresses: Vec<Address>,
-    /// What each is called.
+    /// The name of each machine on the screen.
     pub names: Vec<String>,
-    /// The command line of proftop there, without its name.
+    /// The arguments of proftop on the machines.
     pub record: Vec<String>,
-    /// How much of the newest time the screen counts.
+    /// Length of the window that the screen shows.
     pub window: Duration,
     pub look: Look,
 }
 
-/// What `report` prints of a recording.
+/// Options of `report`.
 #[derive(Debug, Clone)]
 pub struct ReportConfig {
-    /// `-` is standard input.
+    /// `-` means standard input.
     pub file: PathBuf,
-    /// Which of the things that the file counts.
+    /// The metric to count, if the file has several.
     pub metric: Option<String>,
-    /// How much of its end is counted. None: all.
+    /// Length of the last part that is counted. None means all.
     pub last: Option<Duration>,
     pub filter: Filter,
     pub shape: ReportShape,
 }
 
-/// What a report of a recording has: the list of functions, the call tree, or callers and
-/// callees.
+/// The contents of a report: the list of functions, the call tree, the results of probes, or
+/// callers and callees.
 #[derive(Debug, Clone)]
 pub enum ReportShape {
     Functions {
         rows_max: Option<usize>,
         format: Format,
-        /// How long a report in Markdown may be, in tokens.
+        /// Maximum length of a report in Markdown, in tokens.
         tokens_max: usize,
     },
     Tree,
-    /// What probes counted.
+    /// The results of probes.
     Probes(Format),
     /// Callers and callees of the functions whose names match.
     Peek(Regex),
 }
 
-/// What `diff` compares; `a` is the earlier recording.
+/// Options of `diff`; `a` is the earlier recording.
 #[derive(Debug, Clone)]
 pub struct DiffConfig {
     pub a: Operand,
     pub b: Operand,
     pub filter: Filter,
-    /// None: all.
+    /// Maximum number of functions. None means all.
     pub rows_max: Option<usize>,
     pub format: Format,
-    /// How long a text in Markdown may be, in tokens.
+    /// Maximum length of a text in Markdown, in tokens.
     pub tokens_max: usize,
-    /// If a function's share of all samples grows by more percentage points than this,
-    /// `diff` fails.
+    /// Maximum growth of a function's share of all samples, in percentage points. Beyond it, `diff`
+    /// fails.
     pub fail_over_points: Option<f64>,
 }
 
-/// What the server of `mcp` may do.
+/// Options of `mcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McpConfig {
     /// Whether clients may count calls of functions, which puts breakpoints into programs.
     pub allows_probes: bool,
 }
 
-/// Which recordings `merge` joins.
+/// Options of `merge`.
 #[derive(Debug, Clone)]
 pub struct MergeConfig {
     pub files: Vec<PathBuf>,
-    /// `-` is standard output.
+    /// `-` means standard output.
     pub output: PathBuf,
-    /// What the name of the output tells.
+    /// The format for the name of the output.
     pub format: FileFormat,
     pub overwrite: bool,
 }
 
-/// The recording to which `resolve` adds names, and where it looks for them.
+/// Options of `resolve`.
 #[derive(Debug, Clone)]
 pub struct ResolveConfig {
-    /// `-` is standard input.
+    /// `-` means standard input.
     pub file: PathBuf,
     pub directories: Vec<PathBuf>,
-    /// `-` is standard output. None: the file itself is replaced.
+    /// `-` means standard output. None means to replace the input file.
     pub output: Option<PathBuf>,
     pub overwrite: bool,
 }
 
-/// What `export` writes of a recording, and how.
+/// Options of `export`.
 #[derive(Debug, Clone)]
 pub struct ExportConfig {
-    /// `-` is standard input.
+    /// `-` means standard input.
     pub input: PathBuf,
-    /// `-` is standard output.
+    /// `-` means standard output.
     pub output: PathBuf,
     pub format: Option<FileFormat>,
-    /// Which of the things that the file counts.
+    /// The metric to write, if the file has several.
     pub metric: Option<String>,
-    /// How much of its end is written. None: all.
+    /// Length of the last part that is written. None means all.
     pub last: Option<Duration>,
     pub filter: Filter,
     pub manner: Manner,
     pub overwrite: bool,
 }
 
-/// The command that is started and watched, as typed after `--`.
+/// The command to start and watch, as typed after `--`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     pub program: OsString,
@@ -407,16 +406,16 @@ pub enum ConfigTask {
     Path,
 }
 
-/// What `doctor` looks at: the machine and, if a pid is given, that process.
+/// Options of `doctor`, which examines the machine and, if a pid is given, that process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorConfig {
     pub pid: Option<u32>,
     pub format: Format,
-    /// How long a text in Markdown may be, in tokens.
+    /// Maximum length of a text in Markdown, in tokens.
     pub tokens_max: usize,
 }
 
-/// What `symbolize` answers, and how.
+/// Options of `symbolize`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolizeConfig {
     pub task: SymbolizeTask,
@@ -424,13 +423,13 @@ pub struct SymbolizeConfig {
     pub demangle: bool,
 }
 
-/// Where the addresses to be named are from.
+/// What `symbolize` does, and with which addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SymbolizeTask {
-    /// Name addresses of a file. If there are none, read them from standard input.
+    /// Resolve addresses in a file. If there are none, they are read from standard input.
     File {
         file: Option<PathBuf>,
-        /// A directory of tables that are used in place of files.
+        /// A directory of tables that replace files.
         cache: Option<PathBuf>,
         addresses: Vec<String>,
     },
@@ -455,14 +454,13 @@ pub enum SymbolFormat {
     Addr2line,
 }
 
-/// Returns the description of the whole command line, from which manual and completions are
-/// made.
+/// Returns clap's definition of the whole command line, from which manual and completions are made.
 pub fn command() -> clap::Command {
     use clap::CommandFactory as _;
     args::Words::command()
 }
 
-/// Reads a command line, whose first word is the name of the program. The failure is one of
+/// Parses a command line, whose first word is the name of the program. An error is a failure of
 /// usage. `configuration` is called only by requests that need it.
 pub fn parse(
     words: impl IntoIterator<Item = OsString>,

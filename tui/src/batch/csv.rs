@@ -7,8 +7,8 @@ use crate::words::plain::plain;
 use profile::{FunctionRow, Waits, percent};
 use std::borrow::Cow;
 
-/// The columns, in their order. `docs/batch-json.md` says what they mean; names and order
-/// stay.
+/// The columns in the order of the file. `docs/batch-json.md` says what they mean. Names and order
+/// must not change: scripts rely on them.
 const COLUMNS: [&str; 14] = [
     "time",
     "window_s",
@@ -26,8 +26,7 @@ const COLUMNS: [&str; 14] = [
     "longest_wait_ns",
 ];
 
-/// Returns the line with the names of the columns. It is written once, before the first
-/// report.
+/// Returns the line with the names of the columns, which is written once, before the first report.
 pub(super) fn header() -> String {
     COLUMNS.join(",") + "\n"
 }

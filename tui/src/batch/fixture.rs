@@ -92,8 +92,8 @@ impl Fixture {
         }
     }
 
-    /// Returns the report of the snapshot. `top` is how many functions it lists; None lists
-    /// all.
+    /// Returns the report of the snapshot. `top` is the number of functions that it lists; None
+    /// lists all.
     pub(super) fn batch(&self, top: Option<usize>) -> BatchReport<'_> {
         BatchReport {
             snapshot: &self.snapshot,
@@ -107,22 +107,22 @@ impl Fixture {
         }
     }
 
-    /// Sets the notes.
+    /// Sets the notes about the health of the run.
     pub(super) fn notes(&mut self, notes: &[&str]) {
         self.snapshot.health.notes = notes.iter().map(|n| n.to_string()).collect();
     }
 
-    /// Sets the functions.
+    /// Sets the functions of the report.
     pub(super) fn functions(&mut self, functions: Vec<FunctionRow>) {
         Arc::make_mut(&mut self.snapshot.report).functions = functions;
     }
 
-    /// Removes all samples.
-    /// Sets how many samples were taken.
+    /// Sets the number of samples of the report.
     pub(super) fn samples(&mut self, samples: u64) {
         Arc::make_mut(&mut self.snapshot.report).samples = samples;
     }
 
+    /// Replaces the report by an empty one.
     pub(super) fn clear(&mut self) {
         self.snapshot.report = Arc::default();
     }
@@ -149,8 +149,8 @@ pub(super) fn function(name: &str, module: &str, own: u64, total: u64) -> Functi
     }
 }
 
-/// One thread waits for a lock, and another, which has no sample, for a disk. Two wait for each
-/// other.
+/// Returns the waits of three threads and more: one thread waits for a lock, another, which has no
+/// sample, for a disk, and two wait for each other.
 fn waited() -> Waited {
     let thread = |tid, state: WaitState, owner| {
         let mut ns = [0; WaitState::ALL.len()];

@@ -1,5 +1,5 @@
-//! A report as one JSON object on one line. `docs/batch-json.md` describes
-//! every field; a test here holds the two together.
+//! A report as one JSON object on one line. `docs/batch-json.md` describes every field; a test in
+//! this file compares the document with the fields that are written.
 
 use super::BatchReport;
 use crate::output::json_line;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Goes up only when a field changes its meaning or goes away.
+/// Version of the format. It goes up only when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
 /// Returns the report as one line, with a newline at its end.
@@ -22,20 +22,20 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     json_line(&Object::new(report))
 }
 
-/// The whole report. Fields stand in the order in which `docs/batch-json.md` lists them;
-/// what each means is said there.
+/// The whole report. The fields are in the order in which `docs/batch-json.md` lists and explains
+/// them.
 #[derive(Serialize)]
 struct Object<'a> {
     schema: u32,
     version: &'a str,
-    /// The end of the window.
+    /// The end of the window that the report covers.
     time_unix_ms: u64,
     host: &'a str,
     kernel: &'a str,
     arch: &'a str,
     cpus: u32,
     sampled_cpus: &'a [u16],
-    /// Of the last second, of those that are sampled.
+    /// Busy CPUs in the last second; only sampled CPUs count.
     busy_cpus: f64,
     scope: &'a str,
     pids: &'a [u32],
@@ -47,30 +47,31 @@ struct Object<'a> {
     metric: &'a str,
     samples: u64,
     lost: u64,
-    /// Since sampling began; `lost_run` likewise. `samples` and `lost` are of the window.
+    /// Since sampling began, as is `lost_run`; `samples` and `lost` are of the window.
     samples_run: u64,
     lost_run: u64,
     user_stacks: u64,
-    /// Of `user_stacks`. `endings` has all samples, by how their stack ended.
+    /// Number of complete stacks among `user_stacks`. `endings` has all samples, by how their stack
+    /// ended.
     whole: u64,
     endings: BTreeMap<&'static str, u64>,
-    /// Frames of all samples. `named`, `pending` and the sum of `unnamed` add up to them.
+    /// Frames of all samples: the sum of `named`, `pending` and all of `unnamed`.
     frames: u64,
     named: u64,
     pending: u64,
     unnamed: BTreeMap<&'static str, u64>,
     own: Own,
-    /// Of the run, while `endings` is of the window.
+    /// Of the whole run, while `endings` is of the window.
     stops_run: Vec<Stop<'a>>,
     languages_run: Vec<Language<'a>>,
     notes: Vec<Cow<'a, str>>,
-    /// All functions in the window; `functions` has only those that are listed.
+    /// Number of all functions in the window; `functions` has only those that are listed.
     functions_found: usize,
     functions: Vec<Function<'a>>,
     processes: Vec<Process<'a>>,
     threads: Vec<Thread<'a>>,
     holders: Vec<Holder<'a>>,
-    /// Empty unless waits are counted.
+    /// Threads that wait for each other. Empty unless waits are counted.
     deadlocks: Vec<Circle>,
 }
 
@@ -96,7 +97,7 @@ fn language(stacks: &profile::LanguageStacks) -> Language<'_> {
     }
 }
 
-/// One cause for which stacks of the run ended early, and where.
+/// A cause for which stacks of the run ended early, and the module where they ended.
 #[derive(Serialize)]
 struct Stop<'a> {
     cause: &'static str,
@@ -112,7 +113,7 @@ fn stop(stop: &profile::Stop) -> Stop<'_> {
     }
 }
 
-/// What proftop itself takes.
+/// The CPU time and memory that proftop itself uses.
 #[derive(Serialize)]
 struct Own {
     cpu_percent: f64,
@@ -123,7 +124,7 @@ struct Own {
     table_bytes: u64,
 }
 
-/// A function that is listed.
+/// A function that the report lists.
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
@@ -132,35 +133,35 @@ struct Function<'a> {
     kind: &'static str,
     /// The address as text, because most readers lose digits of numbers above 2^53.
     address: String,
-    /// None if it has a name.
+    /// Why the function has no name; None if it has one.
     no_name: Option<&'static str>,
     #[serde(rename = "self")]
     self_samples: u64,
     total: u64,
-    /// None unless nanoseconds are counted; `total_ns` likewise.
+    /// The samples in nanoseconds. None unless the metric counts time; `total_ns` likewise.
     self_ns: Option<u64>,
     total_ns: Option<u64>,
-    /// None unless waits are known; the three below likewise.
+    /// Number of waits. None unless waits are known; the three fields below likewise.
     waits: Option<u64>,
     waits_drawn: Option<u64>,
     mean_wait_ns: Option<u64>,
     longest_wait_ns: Option<u64>,
-    /// It is not over, and longer than that.
+    /// Whether the longest wait is not over, so that it is longer than the given time.
     longest_wait_is_open: Option<bool>,
-    /// Half the width of the 95 % band of `self`, in percentage points of all samples; None where
-    /// it is not known how many there were.
+    /// Half the width of the 95 % band of `self`, in percentage points of all samples. None if the
+    /// number of samples is not known.
     err_pp: Option<f64>,
     /// Samples of its own in each of the last seconds, the oldest first.
     trend: [u64; TREND_LEN],
     file: Option<&'a str>,
-    /// None where the report has 0 for a line that is not known.
+    /// None if the line is not known, for which the report has 0.
     line: Option<u32>,
 }
 
 /// A process with samples.
 #[derive(Serialize)]
 struct Process<'a> {
-    /// None unless processes of several machines were put together.
+    /// The machine. None unless the report covers processes of several machines.
     host: Option<&'a str>,
     pid: u32,
     comm: &'a str,
@@ -168,7 +169,7 @@ struct Process<'a> {
     kernel_samples: u64,
     threads: u32,
     top_function: Option<&'a str>,
-    /// Whether it has ended.
+    /// Whether the process has ended.
     exited: bool,
     trend: [u64; TREND_LEN],
     states: Option<States>,
@@ -176,7 +177,7 @@ struct Process<'a> {
     delay_p99_ns: Option<u64>,
 }
 
-/// A thread with samples or, if waits are counted, with states only.
+/// A thread with samples. If waits are counted, also a thread that has states only.
 #[derive(Serialize)]
 struct Thread<'a> {
     pid: u32,
@@ -188,19 +189,19 @@ struct Thread<'a> {
     trend: [u64; TREND_LEN],
     /// None unless waits are counted.
     states: Option<States>,
-    /// None if it never was in the queue.
+    /// None if the thread never was in the run queue.
     delay_p50_ns: Option<u64>,
     delay_p99_ns: Option<u64>,
-    /// The thread that has the lock which this one waits for at the end of the window.
+    /// The thread that holds the lock for which this one waits at the end of the window.
     lock_owner: Option<u32>,
-    /// What it was doing at the end of the window, for how long by then, and whether it did so
-    /// already when it was seen first. None if that is not known.
+    /// The state of the thread at the end of the window, how long it had lasted by then, and
+    /// whether it began before the thread was first seen. None if the state is not known.
     now: Option<&'static str>,
     now_ns: Option<u64>,
     now_is_longer: Option<bool>,
 }
 
-/// What a thread was doing at the end of the window.
+/// The state of a thread at the end of the window.
 #[derive(Default)]
 struct Doing {
     state: Option<&'static str>,
@@ -221,23 +222,24 @@ impl Doing {
     }
 }
 
-/// Nanoseconds in each state, by its word.
+/// Nanoseconds in each state, by the word for the state.
 type States = BTreeMap<&'static str, u64>;
 
-/// Who made a thread wait, and for how long.
+/// A thread that waited, who or what ended its wait, and how long it waited.
 #[derive(Serialize)]
 struct Holder<'a> {
     waiter: u32,
-    /// None if no thread ended the wait.
+    /// The process that ended the wait; None if no thread ended it.
     holder: Option<u32>,
     holder_thread: Option<u32>,
-    /// Where that thread ended waits of others, for longest. None if that is not known.
+    /// The function in which the holder thread ended the longest waits of others. None if that is
+    /// not known.
     holder_function: Option<&'a str>,
     kind: &'static str,
     state: &'static str,
     ns: u64,
     waits: u64,
-    /// For how long the wait that is not over has been going on. None if all are.
+    /// How long the wait that is not over has lasted. None if all waits are over.
     open_ns: Option<u64>,
 }
 
@@ -250,7 +252,7 @@ struct Circle {
 }
 
 impl<'a> Object<'a> {
-    /// Collects the fields. Numbers that may not be finite go through [`number`].
+    /// Collects the fields. Numbers that may be infinite go through [`number`].
     fn new(batch: &'a BatchReport<'a>) -> Self {
         let snapshot = batch.snapshot;
         let (report, health) = (&snapshot.report, &snapshot.health);
@@ -315,7 +317,7 @@ impl<'a> Object<'a> {
 }
 
 /// Returns a function with its numbers. Weights are samples or, if the metric counts time,
-/// nanoseconds: then the same number stands in both fields.
+/// nanoseconds: then the same number is in both fields.
 fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
     let report = &batch.snapshot.report;
     let ns = |weight: u64| batch.counts_time().then_some(weight);
@@ -371,9 +373,9 @@ fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
     }
 }
 
-/// Those that have samples, then those of which only their states are known.
+/// Returns the threads that have samples, then those of which only the states are known.
 fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>> {
-    // Threads that have samples are taken out, so that those remain of which there is none.
+    // Threads with samples are removed from the map, so that those without samples remain in it.
     let mut by_tid: BTreeMap<u32, &ThreadStates> = waited
         .into_iter()
         .flat_map(|waited| &waited.threads)
@@ -419,7 +421,7 @@ fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>
     threads
 }
 
-/// The end of the slot of a percentile of times in the queue.
+/// Returns a percentile of the times in the run queue: the upper end of its histogram slot.
 fn delay_ns(delays: &Delays, percent: u64) -> Option<u64> {
     delays.percentile(percent).map(|delay| delay.ns)
 }

@@ -12,24 +12,24 @@ use profile::few;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, HeldBy, Report, Role, Selection};
 
-/// The share of its caller's samples that a function on the hot path has at least.
+/// The minimum share of its caller's samples that a function on the hot path has.
 const HOT_SHARE: f64 = 0.5;
-/// How many functions of the hot path are named: the innermost ones, which say most.
+/// How many functions of the hot path are named: the innermost ones, which are the most specific.
 const PATH_MAX: usize = 6;
-/// How many callers of a function are named; below, how many processes and causes.
+/// How many callers of a function are named. The limits below: of processes, causes and tasks.
 const CALLERS_MAX: usize = 3;
 const PROCESSES_MAX: usize = 5;
 const CAUSES_MAX: usize = 4;
 const TASKS_MAX: usize = 6;
-/// What is missing may take one part in this many of the report.
+/// One part in this many of the report is the limit for the section on what is missing.
 const SURE_PART: usize = 3;
 
-/// Returns the report, which has no more than the tokens that it was given. Whole lines are
-/// left out at the end of a section that has no room.
+/// Returns the report, which is not longer than its limit of tokens. Lines that have no room are
+/// left out whole, at the end of their section.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
     let bytes = markdown::bytes(report.tokens_max);
-    // How sure the numbers are stands at the end, but is written first: it has its room
-    // whatever else there is to say, and leaves to the rest what it does not need.
+    // The section on how sure the numbers are is the last one, but is written first: it always has
+    // its room, and the other sections get what it does not need.
     let mut sure = Lines::new(bytes / SURE_PART);
     how_sure(report, &mut sure);
     let mut lines = Lines::new(bytes.saturating_sub(sure.len()));
@@ -55,27 +55,27 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     lines.into_text() + &sure.into_text()
 }
 
-/// Returns how exact the numbers are, which has no more than the tokens of the report.
+/// Returns the section on how exact the numbers are, within the report's limit of tokens.
 pub(super) fn doubt(report: &BatchReport<'_>) -> String {
     let mut lines = Lines::new(markdown::bytes(report.tokens_max));
     how_sure(report, &mut lines);
     lines.into_text()
 }
 
-/// What is needed besides the report: the samples, for callers, and the call tree.
+/// What the text needs besides the report: the samples, to find callers, and the call tree.
 struct Asked {
     selection: Selection,
     tree: CallTree,
 }
 
 impl Asked {
-    /// Asks the profile of the report. None if there is none.
+    /// Queries the profile of the report. None if the report has no profile.
     fn of(report: &BatchReport<'_>) -> Option<Self> {
         let snapshot = report.snapshot;
         let cancel = Cancel::new();
         let view = snapshot.view.as_ref()?;
         let selection = view.select(&snapshot.asked.query, &cancel).ok()?;
-        // Without groups, so that the hot path is that of all threads together.
+        // Not grouped by thread, so that the hot path is that of all threads together.
         let tree = selection
             .tree(Direction::TopDown, GroupBy::None, &cancel)
             .ok()?;
@@ -83,8 +83,8 @@ impl Asked {
     }
 }
 
-/// Returns the first line: what was sampled, how much and how long, and how many CPUs that
-/// was.
+/// Returns the first line: the target, the number of samples, the time, and how many CPUs were
+/// busy.
 fn title(report: &BatchReport<'_>) -> String {
     let snapshot = report.snapshot;
     let seconds = report.window_seconds();
@@ -101,7 +101,7 @@ fn title(report: &BatchReport<'_>) -> String {
     if !snapshot.source.host.name.is_empty() {
         title += &format!(" on {}", quoted(&snapshot.source.host.name));
     }
-    // Weights are nanoseconds.
+    // With this metric, weights are nanoseconds.
     if report.counts_time() {
         let ms = samples as f64 / 1e6;
         title += &format!(": {ms:.1} ms of {}{seconds}", report.metric_word());
@@ -140,8 +140,8 @@ fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
     line + "."
 }
 
-/// Returns a line with the hot path: from the root always to the child with most samples,
-/// as long as that has at least half of its parent's.
+/// Returns a line with the hot path: it starts at the root and always goes on to the child with
+/// most samples, as long as that child has at least half of its parent's samples.
 fn hot_path(asked: &Asked, report: &Report) -> Option<String> {
     let tree = &asked.tree;
     let samples = asked.selection.samples();
@@ -153,8 +153,8 @@ fn hot_path(asked: &Asked, report: &Report) -> Option<String> {
     };
     let path: Vec<&Node> = path.iter().filter(is_function).collect();
     let end = path.last()?;
-    // Of a wait the program's own functions, and what it is for: between them lie a library and
-    // the kernel.
+    // The hot path of a wait leads through a library into the kernel. Only the program's own
+    // functions are shown, and the last one, which tells what the wait is for.
     let is_own = |node: &&&Node| tree.waits_in_own_code(node.kind);
     let own = path.iter().filter(is_own).count();
     let is_last = |node: &Node| node.kind == end.kind;
@@ -179,11 +179,11 @@ fn hot_path(asked: &Asked, report: &Report) -> Option<String> {
     ))
 }
 
-/// At most this many threads and those that they waited for are named.
+/// At most this many pairs of a thread and the one that it waited for are named.
 const HOLDERS_MAX: usize = 5;
 
-/// Writes which threads wait for each other, what threads wait for now, and for whom they waited
-/// longest.
+/// Writes which threads wait for each other, what threads wait for now, and for which threads they
+/// waited longest.
 fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
     let Some(waited) = report.snapshot.waited.as_deref() else {
         return;
@@ -225,7 +225,7 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
         ));
     }
     for thread in others.iter().take(HOLDERS_MAX) {
-        // Where it runs says nothing of where it waits.
+        // Unless time is counted, `top_function` is where the thread runs, not where it waits.
         let mut rows = rows.iter().filter(|_| report.counts_time());
         let row = rows.find(|row| row.tid == thread.tid);
         let function = row
@@ -264,7 +264,7 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
     }
 }
 
-/// Writes the processes with most samples. A single one is named in the title.
+/// Writes the processes with most samples. If there is only one, the title names it.
 fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
     let all = &report.snapshot.report;
     if all.processes.len() < 2 || !lines.head("Processes") {
@@ -285,7 +285,7 @@ fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
     }
 }
 
-/// Writes the tasks of asyncio that ran, and those that awaited them.
+/// Writes the asyncio tasks that ran, and those that awaited them.
 fn tasks_of_asyncio(report: &BatchReport<'_>, lines: &mut Lines) {
     let all = &report.snapshot.report;
     let found = tasks::among(&all.functions);
@@ -306,8 +306,8 @@ fn tasks_of_asyncio(report: &BatchReport<'_>, lines: &mut Lines) {
     }
 }
 
-/// Writes the functions that have samples of their own, as many as there is room for, and
-/// how many are left out.
+/// Writes the functions that have samples of their own, as many as there is room for, and the
+/// number of those that are left out.
 fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines) {
     let (shown, rest) = report.split();
     let shown: Vec<&FunctionRow> = shown.iter().filter(|row| row.self_samples > 0).collect();
@@ -326,11 +326,11 @@ fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines)
     });
 }
 
-/// Returns what a function takes, where it is, and who calls it.
+/// Returns a line about a function: its shares, its place in the source, and its callers.
 fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) -> String {
     let all = &report.snapshot.report;
     let digits = all.percent_digits(all.samples);
-    // A band of 0 would claim certainty, which there is only where every wait gave its stack.
+    // A band of 0 is right only if the stack of every wait was taken; otherwise it is rounded up.
     let band_min = 0.1f64.powi(digits as i32);
     let band = match all.band_points(row.self_samples, all.samples) {
         None => " ±?".into(),
@@ -370,7 +370,7 @@ fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) 
 /// Returns who calls a function. None if no stack shows a caller.
 fn callers(asked: &Asked, all: &Report, row: &FunctionRow) -> Option<String> {
     let page = asked.selection.page(row.id, &Cancel::new()).ok()??;
-    // Shares of callers are of the samples that have the function on the stack.
+    // Shares of callers are relative to the samples that have the function on the stack.
     let total = page.function.total_samples;
     let name = |caller: &Neighbour| match caller.kind {
         NeighbourKind::Function(id) => {
@@ -397,13 +397,13 @@ fn callers(asked: &Asked, all: &Report, row: &FunctionRow) -> Option<String> {
     (!callers.is_empty()).then(|| callers.join(", "))
 }
 
-/// Writes how exact the numbers are: the error by chance, and which stacks and names are
-/// missing and why.
+/// Writes how exact the numbers are: the statistical error, and which stacks and names are missing
+/// and why.
 fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     let all = &report.snapshot.report;
     let lacks = &all.completeness;
     lines.head("How sure");
-    // Where time is counted, nanoseconds are what is whole or not.
+    // If time is counted, the completeness is in nanoseconds of stacks, too.
     let counted = |amount, what| {
         if report.counts_time() {
             format!("{:.1} ms", amount as f64 / 1e6)
@@ -433,8 +433,8 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
         let count = counted(*samples, "stack");
         lines.push(&format!("  - {count} cut: {}", ending.explain()));
     }
-    // A stack has many frames, so that there are more of them than samples, or time, and many
-    // of one function: only shares of them can be compared with anything above.
+    // A stack has many frames, so the numbers of frames are far above those of samples or time.
+    // Only shares of them can be compared with the numbers above.
     lines.push(&format!(
         "- names: {} of the frames on these stacks",
         share(all, lacks.named, lacks.frames)

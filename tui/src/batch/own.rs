@@ -1,18 +1,18 @@
-//! Which functions of programs' own code ask for what is hot in libraries, runtimes and the
-//! kernel: these are the ones that somebody can change.
+//! The functions of a program's own code that call what is hot in libraries, runtimes and the
+//! kernel: the developer of the program can change only these.
 
 use crate::words::markdown::{code, share};
 use profile::few;
 use profile::filter::without_foreign;
 use profile::{Cancel, Report, Role, Selection};
 
-/// How many functions are named.
+/// The maximum number of functions that are named.
 const FUNCTIONS_MAX: usize = 3;
-/// The smallest part of all samples that one of them has, in percent.
+/// The minimum share of all samples, in percent, that a named function has.
 const PERCENT_MIN: u64 = 5;
 
-/// Returns a line with the functions of programs' own code that cause most samples. None if
-/// there is none, or if it would only say again that the hottest function is hottest.
+/// Returns a line with the functions of programs' own code that cause most samples. None if there
+/// are none, or if the only one is the hottest function, which the report names anyway.
 pub(super) fn line(selection: &Selection, report: &Report, cancel: &Cancel) -> Option<String> {
     let mut query = selection.query().clone();
     for clause in without_foreign() {
@@ -54,7 +54,8 @@ mod tests {
         Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query, Store,
     };
 
-    /// Samples of one stack, its frames from the leaf to the root: name and module.
+    /// Returns the samples of one stack. Its frames are from the leaf to the root, as name and
+    /// module.
     fn selection(stack: &[(&str, &str)]) -> Selection {
         let mut store = Store::new(Limits::default());
         store.add_process(ProcessId(1), 7, "server");
@@ -124,7 +125,7 @@ mod tests {
             let found = named(&[foreign, ("load_orders", OWN), main]);
             assert_eq!(found.as_deref(), Some("load_orders"), "{foreign:?}");
         }
-        // Names that only look like those.
+        // Names of own functions that only look like those of runtimes.
         for own in [
             "standard_planner",
             "iota",

@@ -1,4 +1,4 @@
-//! A report as a table for people. Lines that are no row start with `#`.
+//! A report as a table for people. All lines except those of the table start with `#`.
 //!
 //! ```text
 //! # proftop 0.1.0 host db-01 pid 4121 window 10.0s rate 99 Hz
@@ -17,25 +17,25 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// A name is not cut to fewer cells than this: a line that is too long is better than a
+/// Minimum number of cells for a name. A line that is too long for the terminal is better than a
 /// name that cannot be recognized.
 const FUNCTION_WIDTH_MIN: usize = 12;
 
-/// How many cells of a name are written to a file or pipe, so that one very long name does
-/// not push the modules of all rows far to the right. CSV and JSON have every name in full.
+/// Maximum number of cells for a name in a file or pipe, so that one very long name does not push
+/// the modules of all rows far to the right. CSV and JSON have every name in full.
 const FUNCTION_WIDTH_MAX: usize = 80;
 
-/// The heads of the columns of numbers. The fourth is [`metric::column_head`] where a metric is
-/// known, and where waits are counted, those of [`WAIT_HEADS`] follow.
+/// The heads of the columns of numbers. The fourth one becomes [`metric::column_head`] if the
+/// metric is known. If waits are counted, [`WAIT_HEADS`] follow.
 const HEADS: [&str; 4] = ["SELF%", "ERR", "TOTAL%", "SMP"];
 
-/// How many waits, and in milliseconds their mean and the longest.
+/// The heads for the number of waits, and for their mean and maximum in milliseconds.
 const WAIT_HEADS: [&str; 3] = ["WAITS", "MEAN", "LONGEST"];
 
-/// The least width of each number's column, so that successive reports line up.
+/// The minimum width of each column of numbers, so that successive reports line up.
 const NUMBER_WIDTHS: [usize; 7] = [5, 4, 6, 4, 5, 5, 7];
 
-/// A line of the table, the heads included.
+/// A line of the table. The heads are one, too.
 struct Cells {
     /// Aligned right.
     numbers: Vec<String>,
@@ -43,8 +43,8 @@ struct Cells {
     module: String,
 }
 
-/// Returns the report: lines that begin with `#`, heads, a row for each function, and a row
-/// that sums up those that are not listed.
+/// Returns the report: lines that begin with `#`, heads, a row for each function, and a row that
+/// sums up the functions that are not listed.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
     let mut out = String::new();
     head(report, &mut out).expect("a string takes everything");
@@ -71,7 +71,7 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     out
 }
 
-/// Writes the lines that begin with `#`: what was sampled, how complete that is, and a line
+/// Writes the lines that begin with `#`: the target, the completeness of the samples, and a line
 /// for each note.
 fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     let snapshot = batch.snapshot;
@@ -158,10 +158,11 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         .try_for_each(|note| writeln!(out, "# note: {}", plain(&note)))
 }
 
-/// At most this many tasks of asyncio are named.
+/// Maximum number of asyncio tasks that are named.
 const TASKS_MAX: usize = 4;
 
-/// `# tasks: worker 62.1%, serve 5.0% (awaits 30.2%), 3 more`. None without tasks of asyncio.
+/// Returns the line on asyncio tasks, as in `# tasks: worker 62.1%, serve 5.0% (awaits 30.2%), 3
+/// more`. None without asyncio tasks.
 fn tasks_line(report: &Report) -> Option<String> {
     let all = tasks::among(&report.functions);
     let percent = |part| format!("{:.1}%", percent(part, report.samples));
@@ -179,8 +180,8 @@ fn tasks_line(report: &Report) -> Option<String> {
     (!words.is_empty()).then(|| format!("# tasks: {}", words.join(", ")))
 }
 
-/// Returns how complete something is. Only all of it is 100.0%: rounding must not make an
-/// incomplete profile look complete.
+/// Returns how complete something is. Only a count that is not below `all` gives 100.0%: rounding
+/// must not make an incomplete profile look complete.
 fn part(count: u64, all: u64) -> String {
     match count {
         _ if all == 0 => "-".to_string(),
@@ -195,8 +196,8 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
     let report = &batch.snapshot.report;
     let samples = report.samples;
     let digits = report.percent_digits(samples);
-    // The smallest band that can be written: ±0 would claim certainty, which there is only
-    // where every wait gave its stack.
+    // The smallest band that can be written. A band of 0 is right only if the stack of every wait
+    // was taken.
     let band_min = 0.1f64.powi(digits as i32);
     let band = match report.band_points(row.self_samples, samples) {
         None => "?".into(),
@@ -233,12 +234,12 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
     }
 }
 
-/// Milliseconds with microseconds: of one wait, which may be short.
+/// Formats nanoseconds as milliseconds with three digits, for single waits, which may be short.
 fn fine_ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-/// Milliseconds of nanoseconds.
+/// Formats nanoseconds as milliseconds with one digit.
 fn ms(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1e6)
 }

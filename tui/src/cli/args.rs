@@ -1,7 +1,7 @@
 //! The command line as clap reads it. The doc comment of an option is its text in `--help`.
 //! Types have plain comments, as clap would print a doc comment of theirs, too.
 
-// The words of a flight recorder.
+// The arguments of a flight recorder.
 mod recorder;
 
 pub use recorder::{Agent, AgentTask, RingArgs};
@@ -80,14 +80,14 @@ pub enum Sub {
     Symbolize(Symbolize),
 }
 
-// The words after `config`.
+// Arguments of `config`.
 #[derive(Debug, Args)]
 pub struct Configuration {
     #[arg(value_name = "TASK", value_enum, default_value_t = super::ConfigTask::Show)]
     pub task: super::ConfigTask,
 }
 
-// The words after `completions`.
+// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
     /// bash, zsh, fish, elvish or powershell
@@ -95,7 +95,7 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
-// The words after `symbolize`.
+// Arguments of `symbolize`.
 #[derive(Debug, Args)]
 pub struct Symbolize {
     /// The program or library, then addresses in it as the linker wrote them.
@@ -122,7 +122,7 @@ pub struct Symbolize {
     pub build_cache: Option<PathBuf>,
 }
 
-// The words after `doctor`.
+// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Look at this process too: its binaries, symbols and namespaces
@@ -139,7 +139,7 @@ pub struct Doctor {
     pub budget_tokens: Option<u32>,
 }
 
-// What to sample: shared by all that sample.
+// What to sample: shared by all subcommands that sample.
 #[derive(Debug, Args)]
 pub struct TargetArgs {
     /// Processes, with all that they start or have started; may be given more than once
@@ -198,7 +198,7 @@ pub struct SampleArgs {
     pub max_depth: Option<u32>,
 }
 
-// When a probe is taken away: shared by `record` and `trace`.
+// When a probe is removed: shared by `record` and `trace`.
 #[derive(Debug, Args)]
 pub struct ProbeLimitArgs {
     /// Take a probe away when it costs more than this share of a CPU
@@ -209,7 +209,7 @@ pub struct ProbeLimitArgs {
     pub max_hits: u32,
 }
 
-// The words after `record`.
+// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct Record {
     #[command(flatten)]
@@ -255,7 +255,7 @@ pub struct Record {
     pub command: Vec<OsString>,
 }
 
-// The words after `trace`.
+// Arguments of `trace`.
 #[derive(Debug, Args)]
 pub struct Trace {
     /// Functions by name, by a regular expression, as MODULE!NAME, or as MODULE+0xOFFSET; lines as
@@ -318,7 +318,7 @@ pub struct Trace {
     pub command: Vec<OsString>,
 }
 
-// The words after `open`.
+// Arguments of `open`.
 #[derive(Debug, Args)]
 pub struct Open {
     /// A recording, or - for standard input, also while it is being made; or machines to sample
@@ -381,7 +381,7 @@ pub struct LookArgs {
     pub source_maps: Vec<Mapping>,
 }
 
-// The words after `report`.
+// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct Report {
     /// A recording, or - for standard input
@@ -416,7 +416,7 @@ pub struct Report {
     pub budget_tokens: Option<u32>,
 }
 
-// The words after `diff`.
+// Arguments of `diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The earlier recording, or pid:1234@30s: record process 1234 now for 30 s
@@ -443,7 +443,7 @@ pub struct Diff {
     pub budget_tokens: Option<u32>,
 }
 
-// The words after `merge`.
+// Arguments of `merge`.
 #[derive(Debug, Args)]
 pub struct Merge {
     /// Recordings. A process that is in two of them is counted as two processes
@@ -458,7 +458,7 @@ pub struct Merge {
     pub force: bool,
 }
 
-// The words after `mcp`.
+// Arguments of `mcp`.
 #[derive(Debug, Args)]
 pub struct Mcp {
     /// Offer a tool that counts and times calls of functions: it puts breakpoints into
@@ -467,7 +467,7 @@ pub struct Mcp {
     pub allow_probes: bool,
 }
 
-// The words after `fleet`: all of them are proftop-fleet's, its --help too.
+// Arguments of `fleet`: all of them are passed on to proftop-fleet, `--help` too.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub struct Fleet {
@@ -480,7 +480,7 @@ pub struct Fleet {
     pub words: Vec<OsString>,
 }
 
-// The words after `resolve`.
+// Arguments of `resolve`.
 #[derive(Debug, Args)]
 pub struct Resolve {
     /// A recording, or - for standard input
@@ -498,7 +498,7 @@ pub struct Resolve {
     pub force: bool,
 }
 
-// The words after `export`.
+// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct Export {
     /// A recording, or - for standard input
@@ -601,7 +601,7 @@ pub fn read(mut words: Vec<OsString>) -> Result<Words, clap::Error> {
     if words.get(1).is_some_and(|word| word == "top") {
         words.remove(1);
     }
-    // So does `proftop help record` mean `proftop record --help`.
+    // Likewise `proftop help record` means `proftop record --help`.
     if words.get(1).is_some_and(|word| word == "help") && words.len() <= 3 {
         words.remove(1);
         words.push("--help".into());
@@ -615,7 +615,7 @@ fn command(words: &[OsString]) -> clap::Command {
     let ours = words.iter().take_while(|&word| word != "--");
     let long = ours.into_iter().any(|word| word == "--help");
     let command = Words::command();
-    // Its target is that of all others, but for the CPUs, which it refuses.
+    // `trace` shares the target's options with the others, but refuses `--cpu`.
     let hide = |option: clap::Arg| option.hide(true);
     let command = command.mut_subcommand("trace", |trace| trace.mut_arg("cpus", hide));
     if long {
@@ -625,12 +625,12 @@ fn command(words: &[OsString]) -> clap::Command {
     }
 }
 
-/// Reads the format of `trace`, which has all but Markdown.
+/// Returns the parser of the format of `trace`, which has all formats but Markdown.
 fn trace_format() -> impl TypedValueParser<Value = Format> {
     one_of(&["text", "csv", "json"])
 }
 
-/// Reads the format of `diff` and `doctor`, which have all but CSV.
+/// Returns the parser of the format of `diff` and `doctor`, which have all formats but CSV.
 fn format_of_answers() -> impl TypedValueParser<Value = Format> {
     one_of(&["text", "json", "md"])
 }

@@ -32,8 +32,8 @@ OUTPUT  -b, --batch -n N --top K  --format text|csv|json|md  -o FILE -f  --plain
 More: --help, --version, agent, config, fleet, mcp, man, completions bash|zsh
 ";
 
-/// The usage of `--help`, and what a mistake in a subcommand is answered with, line by
-/// line.
+/// The usage in `--help`. If the arguments of a subcommand are wrong, its line is quoted in the
+/// message.
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
        proftop agent [--ring TIME] [--save-on CONDITION]... [TARGET] [-F HZ]
@@ -51,7 +51,7 @@ pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop fleet top|hosts|diff|flame|ship|status [OPTIONS] [DIR]
        proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
 
-/// Stands at the beginning of `--help`, and in the manual.
+/// Examples at the beginning of `--help`, and in the manual.
 pub const EXAMPLES: &str = "\
 sudo proftop                              what is this machine doing?
 sudo proftop -p $(pgrep -d, postgres)     some processes
@@ -60,7 +60,7 @@ sudo proftop -- ./bench --size 1M         run and watch, as yourself
 sudo proftop -b -n 1 -d 10 --top 15       ten seconds, fifteen lines, exit
 proftop doctor                            what works here, and why not";
 
-/// How options combine, and what the exit status says; for `--help` and the manual.
+/// How options combine, and what each exit status means; for `--help` and the manual.
 pub const EXIT_CODES: &str = "\
 Targets of different kinds combine with \"and\", values of one kind with \"or\".
 Times are 30s, 10m or 1h; sizes are 256M or 1G.
@@ -69,12 +69,12 @@ Exit status: 0 done, 1 failed, 2 bad usage, 3 over --fail-over, 4 not possible h
 5 no samples. With --batch or record and a command: the command's own, or 125, 126 and 127
 as env ends when it did not start, was not executable or was not found.";
 
-/// What stands below the options of `--help`.
+/// Returns the text below the options of `--help`.
 pub fn after_options() -> String {
     format!("{EXIT_CODES}\n\n{ENVIRONMENT}")
 }
 
-/// What of the environment is read, for the manual and `--help`.
+/// The environment variables that are read, for the manual and `--help`.
 pub const ENVIRONMENT: &str = "\
 DEBUGINFOD_URLS names servers of debug files, with blanks between them. They give names and lines to
 programs that were stripped: sudo DEBUGINFOD_URLS=https://debuginfod.debian.net proftop (Ubuntu has
@@ -83,8 +83,8 @@ package debuginfod has to be installed. The screen asks before the first file, b
 which builds run here, and remembers the answer; :debuginfod on or off changes it. Without the
 variable no byte goes to a network. proftop doctor -p PID and Health say what would give names.";
 
-/// Returns the text of the help or the version, which clap gives as errors. Real errors
-/// become a failure of usage. `first` is the first word that was typed, perhaps a subcommand.
+/// Returns the text of the help or the version, which clap gives as errors. Real errors become a
+/// failure of usage. `first` is the first word that was typed, which may be a subcommand.
 pub fn or_failure(error: clap::Error, first: &str) -> Result<String, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),
@@ -92,9 +92,8 @@ pub fn or_failure(error: clap::Error, first: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns a mistake in the command line as one sentence with a guess at what was meant.
-/// clap's own text has several lines, of which the first part, up to an empty one, says
-/// what is wrong.
+/// Describes a mistake in the command line in one sentence, with a guess at what the user meant.
+/// clap's own text has several paragraphs, of which the first one says what is wrong.
 fn sentence(error: &clap::Error, first: &str) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
@@ -117,12 +116,12 @@ fn sentence(error: &clap::Error, first: &str) -> String {
             _ => meant_instead(&word),
         };
     }
-    // The sentence repeats what was typed, which may have control characters.
+    // The sentence repeats words of the command line, which may have control characters.
     sentence.retain(|c| !c.is_control());
     sentence
 }
 
-/// Returns what is missing, such as `merge needs --output FILE, as in proftop merge …`.
+/// Describes which arguments are missing, as in `merge needs --output FILE, as in proftop merge …`.
 fn missing(error: &clap::Error, subcommand: &str) -> String {
     let wanted = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(wanted)) => wanted.join(" and "),
@@ -135,22 +134,22 @@ fn missing(error: &clap::Error, subcommand: &str) -> String {
     }
 }
 
-/// Returns the line that shows how a subcommand is used. None if it takes only options.
+/// Returns the line that shows how a subcommand is used. None if [`USAGE`] has no line for it.
 fn usage_of(subcommand: &str) -> Option<&'static str> {
     let begin = format!("proftop {subcommand} ");
     let mut lines = USAGE.lines().map(str::trim);
     lines.find(|line| line.starts_with(&begin))
 }
 
-/// Returns a word without a dash that has no place in the command line. clap takes it for a
-/// part of the command, which comes last, and does not compare it with the subcommands.
+/// Returns a word without a dash that has no place in the command line. clap takes it for a part of
+/// the trailing command, and so does not compare it with the subcommands.
 fn lone_word(error: &clap::Error) -> Option<String> {
     let word = first_of(error, ContextKind::InvalidArg)?;
     let unknown = error.kind() == ErrorKind::UnknownArgument;
     (unknown && !word.starts_with('-')).then_some(word)
 }
 
-/// The subcommands that start no command, and are not to be taken for part of one.
+/// The subcommands that start no command.
 const TAKES_NO_COMMAND: [&str; 15] = [
     "agent",
     "doctor",
@@ -169,7 +168,7 @@ const TAKES_NO_COMMAND: [&str; 15] = [
     "symbolize",
 ];
 
-/// Returns what a subcommand takes, to which a word was given that is too much.
+/// Describes what a subcommand takes, for a word that it does not take.
 fn not_of(subcommand: &str, word: &str) -> String {
     if subcommand == "doctor" && word.parse::<u32>().is_ok() {
         return format!("; to look at a process: proftop doctor -p {word}");
@@ -180,7 +179,7 @@ fn not_of(subcommand: &str, word: &str) -> String {
     }
 }
 
-/// Returns a guess what the user meant by a word: a subcommand, a process or a command.
+/// Guesses what the user meant by a word: a subcommand, a process or a command.
 fn meant_instead(word: &str) -> String {
     let subcommands = [
         "doctor",
@@ -210,7 +209,7 @@ fn meant_instead(word: &str) -> String {
     }
 }
 
-/// Returns what clap says of this kind about its error, the first if there are several.
+/// Returns the first text of this kind that clap gives about its error.
 fn first_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),

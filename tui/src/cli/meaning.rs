@@ -29,31 +29,30 @@ use std::time::Duration;
 /// The settings of the configuration files, and what is wrong in the files.
 type Configuration = (Settings, Vec<Complaint>);
 
-/// What holds if neither the command line nor the configuration says anything: how long
-/// samples stay in memory, and how many bytes they may take.
+/// Defaults, if neither the command line nor the configuration has a value: how long samples stay
+/// in memory, and how many bytes they may take.
 const KEEP_DEFAULT: Duration = Duration::from_secs(600);
 const MEMORY_DEFAULT: u64 = 256 << 20;
-/// The longest user stack that is walked, in frames.
+/// The maximum depth of user stacks, in frames.
 const DEPTH_DEFAULT: u32 = 512;
-/// Between two updates of the screen, and between two reports.
+/// Time between two updates of the screen, and between two reports.
 const DELAY_DEFAULT: Duration = Duration::from_secs(1);
-/// How much of the newest time the screen counts.
+/// The length of the window of newest samples that the screen shows.
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
 /// How many functions a report for people lists.
 const ROWS_DEFAULT: usize = 20;
-/// How long a report in Markdown is by default: half a page, which leaves room for a
-/// question.
+/// The maximum length of a report in Markdown: half a page, which leaves room for a question.
 const TOKENS_DEFAULT: u32 = 1500;
-/// A recording is written in steps of this time, which is what is lost by `kill -9`.
+/// A recording is written in steps of this length, so `kill -9` loses at most one step.
 const RECORD_STEP: Duration = Duration::from_secs(1);
-/// How long samples stay in memory while recording. Older ones are in the file; the rest is
-/// kept for names that come late.
+/// How long samples stay in memory while recording. Older ones are in the file; these are kept for
+/// names that arrive late.
 const RECORD_KEEP: Duration = Duration::from_secs(60);
 /// What samples may take in memory while recording, in bytes.
 const RECORD_MEMORY: u64 = 256 << 20;
 
-/// Turns what was typed into a request. `configuration` reads the configuration files, and
-/// is called only by requests that need them.
+/// Turns the command line into a request. `configuration` reads the configuration files, and is
+/// called only by requests that need them.
 pub fn request(
     words: Words,
     configuration: impl FnOnce() -> Configuration,
@@ -152,8 +151,8 @@ fn only_file(words: &Open) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns the configuration of `symbolize`. What its operands are depends on the options:
-/// files of which tables are made, addresses in a process, or a file and addresses in it.
+/// Returns the configuration of `symbolize`. Its operands depend on the options: files of which
+/// tables are made, addresses in a process, or a file and addresses in it.
 fn symbolize_config(args: Symbolize) -> Result<SymbolizeConfig, Failure> {
     let mut words = args.words.into_iter();
     let addresses = |words: std::vec::IntoIter<OsString>| {
@@ -206,8 +205,8 @@ fn config(top: Top, configuration: Configuration) -> Result<Config, Failure> {
     })
 }
 
-/// Returns how the screen looks and begins. Of two source maps for one folder that of the
-/// command line counts.
+/// Returns how the screen looks and begins. If two source maps have the same folder, that of the
+/// command line wins.
 fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
     let home = crate::config::home();
     let own = words.source_maps.iter().cloned();
@@ -257,8 +256,8 @@ fn recording(
     }
 }
 
-/// Returns the configuration of `record`. Without `-o` the file gets a name of its own; `-`
-/// stands for standard output.
+/// Returns the configuration of `record`. Without `-o` the file gets a default name; `-` is
+/// standard output.
 fn record(words: Record, configuration: Configuration) -> Result<Config, Failure> {
     let probes = trace::recorded(&words)?;
     let (target, command) = target(words.target, words.command)?;
@@ -296,9 +295,9 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
     Ok(recording(record, target, sample, configuration, command))
 }
 
-/// Returns the format that the name of a file tells. A name without an ending, such as that
-/// of a pipe, means .pft; an error if the ending is not known, which ends with what else
-/// would do.
+/// Returns the format for the name of a file. A name without an extension, such as that of a pipe,
+/// means .pft. An unknown extension is an error; `or` is the end of its message, with another way
+/// out.
 fn recorded_format(file: Option<&Path>, or: &str) -> Result<FileFormat, Failure> {
     let Some(file) = file else {
         return Ok(FileFormat::Pft);
@@ -317,7 +316,7 @@ fn recorded_format(file: Option<&Path>, or: &str) -> Result<FileFormat, Failure>
     )))
 }
 
-/// Returns an error if the name of a file says that it is anything but a .pft.
+/// Returns an error if the name of a file stands for another format than .pft.
 fn check_is_pft(file: Option<&Path>) -> Result<(), Failure> {
     let is_packed = file.and_then(Packing::of_path).is_some();
     match recorded_format(file, "")? {
@@ -375,8 +374,8 @@ fn export(words: Export) -> ExportConfig {
     }
 }
 
-/// Returns how samples are taken. Time and memory are those of a recording, where the file
-/// has what memory has not.
+/// Returns how samples are taken. Time and memory are set for a recording, whose file has the
+/// samples that left memory; `config` replaces them.
 fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
     let engine = words.engine.or(settings.engine);
     let rate_hz = words.rate.or(settings.rate_hz);
@@ -392,8 +391,8 @@ fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
     }
 }
 
-/// Returns what is sampled, and the command to start if there is one. Numbers are sorted,
-/// and each is there once.
+/// Returns what is sampled, and the command to start if there is one. Ids are sorted and without
+/// duplicates.
 fn target(
     words: TargetArgs,
     command: Vec<OsString>,
@@ -416,9 +415,8 @@ fn target(
     Ok((target, command))
 }
 
-/// Returns whether reports are printed or a screen is shown. Options that have no effect in
-/// that mode are refused with what would do instead: ignored, they would look as if they
-/// had worked.
+/// Returns whether reports are printed or a screen is shown. Options that have no effect in that
+/// mode are refused, with a hint, because an ignored option would look as if it had worked.
 fn mode(top: &Top) -> Result<Mode, Failure> {
     if !top.batch {
         let needs_batch = [
@@ -467,14 +465,14 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         rows_max: top.top.map(|rows| rows as usize).or(rows_default(format)),
         format,
         tokens_max: tokens_max(top.budget_tokens, format)?,
-        // As with `record`, `-` is standard output.
+        // As in `record`, `-` is standard output.
         file: top.output.clone().filter(|path| path.as_os_str() != "-"),
         overwrite: top.force,
     }))
 }
 
-/// Returns how long a report in Markdown may be, in tokens. An error if that was given for
-/// another format.
+/// Returns the maximum length of a report in Markdown, in tokens. A length for another format is an
+/// error.
 fn tokens_max(asked: Option<u32>, format: Format) -> Result<usize, Failure> {
     match (asked, format) {
         (Some(_), Format::Text | Format::Csv | Format::Json) => Err(Failure::usage(
@@ -484,8 +482,8 @@ fn tokens_max(asked: Option<u32>, format: Format) -> Result<usize, Failure> {
     }
 }
 
-/// Returns how many functions are listed by default: a person wants the top ones, a program
-/// all.
+/// Returns how many functions are listed by default; None lists all. People want the top ones,
+/// programs want all.
 fn rows_default(format: Format) -> Option<usize> {
     match format {
         Format::Text => Some(ROWS_DEFAULT),
@@ -493,17 +491,16 @@ fn rows_default(format: Format) -> Option<usize> {
     }
 }
 
-/// Returns which time is shown, and how often. In batch mode a report covers the time since
-/// the one before, so that delay and window are one; on the screen the window may be
-/// longer. It is an error if more is to be shown than is kept.
+/// Returns which time is shown, and how often. In batch mode a report covers the time since the one
+/// before, so the delay is the window; on the screen the window may be longer. A window that is
+/// longer than the time for which samples are kept is an error.
 fn show(
     top: &Top,
     mode: &Mode,
     keep: Duration,
     settings: &Settings,
 ) -> Result<ShowConfig, Failure> {
-    // The refresh time of the configuration is for screens: a report covers the time of
-    // `delay`.
+    // The refresh time of the configuration is for screens only: a report covers one `delay`.
     let refresh = settings.refresh.filter(|_| *mode == Mode::Screen);
     let delay = top.delay.or(refresh).unwrap_or(DELAY_DEFAULT);
     let window = match (mode, top.window) {
@@ -537,7 +534,7 @@ fn show(
     })
 }
 
-/// Returns an error if parts of a target exclude each other.
+/// Returns an error if parts of a target contradict each other.
 fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
     let by_id = !target.pids.is_empty() || !target.tids.is_empty();
     if command && (by_id || target.cgroup.is_some()) {
@@ -553,8 +550,7 @@ fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns all numbers of an option that may be given several times, sorted and without
-/// doubles.
+/// Returns all numbers of an option that may be given several times, sorted and without duplicates.
 fn flatten(lists: &[Box<[u32]>]) -> Vec<u32> {
     let mut ids: Vec<u32> = lists.iter().flatten().copied().collect();
     ids.sort_unstable();
@@ -562,7 +558,7 @@ fn flatten(lists: &[Box<[u32]>]) -> Vec<u32> {
     ids
 }
 
-/// Whether the environment asks for a dialog in lines of text instead of a screen.
+/// Whether the environment variable `PROFTOP_PLAIN` asks for a dialog in lines of text.
 fn plain_is_set() -> bool {
     let set = std::env::var_os("PROFTOP_PLAIN");
     set.is_some_and(|value| !value.is_empty() && value != "0")

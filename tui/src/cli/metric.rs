@@ -1,4 +1,4 @@
-//! Reading what is to be counted: `--metric`.
+//! Parses the metric: the value of `--metric`.
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
@@ -6,11 +6,11 @@ use engine::{Counted, nearest};
 use probe::Happening;
 use std::ffi::OsStr;
 
-/// Reads a word of `--metric`.
+/// The parser that clap uses for `--metric`.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricParser;
 
-/// What time can be counted.
+/// Metrics that count time, with their descriptions in the help.
 const TIMES: [(&str, Counted, &str); 4] = [
     ("on-cpu", Counted::OnCpu, "Time on CPUs"),
     (
@@ -26,7 +26,7 @@ const TIMES: [(&str, Counted, &str); 4] = [
     ),
 ];
 
-/// Returns what a word means; an error says what there is.
+/// Returns the metric of a word. The error lists all metrics.
 pub fn metric(word: &str) -> Result<Counted, String> {
     let time = TIMES.iter().find(|(name, ..)| *name == word);
     if let Some((_, counted, _)) = time {

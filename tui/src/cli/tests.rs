@@ -115,7 +115,7 @@ fn the_name_of_a_recording_tells_its_format() {
         let refused = error(&format!("record -o {name}"));
         assert!(refused.contains("use one of .pft, .folded"), "{refused}");
     }
-    // Who says which it is may call it as he likes.
+    // With `--format` the name of the file may have any extension.
     let record = recorded("record -o x.xyz --format svg");
     assert_eq!(record.format, FileFormat::Svg);
     let file = recorded("record --format svg").file;
@@ -391,7 +391,7 @@ fn help_is_a_word_as_well_and_names_all_formats() {
     for command in ["record", "export"] {
         let text = help(&format!("help {command}"));
         assert_eq!(text, help(&format!("{command} --help")));
-        // In one line, as a terminal may break it anywhere.
+        // Joined to one line, as clap may wrap the text anywhere.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for format in profile::formats::Format::ALL {
             assert!(text.contains(format.word()), "{command}: {}", format.word());
@@ -403,7 +403,7 @@ fn help_is_a_word_as_well_and_names_all_formats() {
         assert!(merge.contains(format.endings()[0]), "{merge}");
     }
     assert!(help("help").contains("--batch"));
-    // What is refused is not offered.
+    // The help does not offer an option that `trace` refuses.
     assert!(!help("trace --help").contains("--cpu"));
     assert!(help("record --help").contains("--cpu"));
 }

@@ -1,5 +1,5 @@
-//! The words of a flight recorder: of `agent`, and those that `record --ring` has in common
-//! with it.
+//! The arguments of a flight recorder: those of `agent`, and those that `record --ring` shares with
+//! it.
 
 use super::{SampleArgs, TargetArgs};
 use crate::condition::Condition;
@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-// What a flight recorder keeps, and when it saves that.
+// What a flight recorder keeps, and when it saves the ring.
 #[derive(Debug, Args)]
 pub struct RingArgs {
     /// The bytes that the file of the ring may take, with the one that takes its place when it is
@@ -34,7 +34,7 @@ pub struct RingArgs {
     pub control: Option<PathBuf>,
 }
 
-// The words after `agent`.
+// Arguments of `agent`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Agent {
@@ -66,7 +66,7 @@ pub struct Agent {
     pub spool_size: Option<u64>,
 }
 
-// What a running agent is asked.
+// Requests to a running agent.
 #[derive(Debug, Subcommand)]
 pub enum AgentTask {
     /// Have the running agent save what it has, and print where that is
@@ -75,7 +75,7 @@ pub enum AgentTask {
     Status(AgentStatus),
 }
 
-// The words after `agent save`.
+// Arguments of `agent save`.
 #[derive(Debug, Args)]
 pub struct AgentSave {
     /// Why: a note for those who read the file
@@ -86,7 +86,7 @@ pub struct AgentSave {
     pub control: Option<PathBuf>,
 }
 
-// The words after `agent status`.
+// Arguments of `agent status`.
 #[derive(Debug, Args)]
 pub struct AgentStatus {
     /// Print one JSON object; see docs/recorder.md

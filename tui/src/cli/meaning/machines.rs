@@ -1,4 +1,4 @@
-//! `open ssh://…`: which machines to connect to, and what proftop shall record there.
+//! `open ssh://…`: which machines to connect to, and what proftop is to record there.
 
 use super::super::args::{self, Open, Sub};
 use super::super::{Look, MachinesConfig};
@@ -7,7 +7,7 @@ use crate::address::{self, Address, SCHEME};
 use crate::failure::Failure;
 use std::ffi::OsString;
 
-/// Whether any of the words behind `open` is an address.
+/// Whether any argument of `open` is the address of a machine.
 pub fn are_named(words: &Open) -> bool {
     let mut files = words.files.iter();
     files.any(|file| file.to_string_lossy().starts_with(SCHEME))
@@ -38,8 +38,8 @@ pub fn config(words: Open, look: Look) -> Result<MachinesConfig, Failure> {
     })
 }
 
-/// Returns the command line of proftop there, without its name. It is read once here, so that
-/// a mistake is told before anything connects.
+/// Returns the arguments of proftop on the machines. They are parsed here, too, so that a mistake
+/// is reported before anything connects.
 fn record(metric: Option<String>, options: Vec<OsString>) -> Result<Vec<String>, Failure> {
     let texts = options
         .into_iter()

@@ -1,5 +1,5 @@
-//! The meaning of the words of a flight recorder: `record --ring`, and `agent`, which is the same
-//! as a service, with places of its own.
+//! The configuration of a flight recorder: of `record --ring`, and of `agent`, which runs it as a
+//! service and has default paths of its own.
 
 use super::super::args::{Agent, AgentTask, RingArgs};
 use super::super::{
@@ -14,29 +14,30 @@ use profile::formats::{Format, Packing};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a flight recorder may take on the disk, how much of the time after a condition it
-/// saves, and how many saved files it leaves there.
+/// Defaults of a flight recorder: its bytes on disk, how much of the time after a condition it
+/// saves, and how many saved files it keeps.
 const BYTES_DEFAULT: u64 = 64 << 20;
 const AFTER_DEFAULT: Duration = Duration::from_secs(10);
 const SAVES_DEFAULT: usize = 20;
 
-/// The windows of a spool, and what they may take together: some days of them on most machines.
+/// The length of the windows of a spool, and the bytes of all of them: some days of windows on most
+/// machines.
 const SPOOL_WINDOW_DEFAULT: Duration = Duration::from_secs(60);
 const SPOOL_BYTES_DEFAULT: u64 = 1 << 30;
 
-/// How much time an agent keeps.
+/// How much time the ring of an agent covers.
 const LENGTH_DEFAULT: Duration = Duration::from_secs(600);
 
-/// Samples per second of an agent: bench/README.md has what they cost, and what they find.
+/// Samples per second of an agent. bench/README.md has what they cost and what they find.
 const RATE_DEFAULT: u32 = 19;
 
-/// Where the ring of an agent is, unless systemd or the user says otherwise.
+/// The folder of an agent's ring, unless systemd or the user names another one.
 const SERVICE_FOLDER: &str = "/var/lib/proftop";
 
-/// Its control socket: the same holds, and clients look for it there.
+/// The control socket of an agent, likewise. Clients connect to it by default.
 pub const CONTROL: &str = "/run/proftop/control";
 
-/// What a flight recorder keeps and saves by the options of `record`; None without `--ring`.
+/// Returns what a flight recorder of `record` keeps and saves. None without `--ring`.
 pub fn ring(length: Option<Duration>, words: RingArgs) -> Result<Option<RingConfig>, Failure> {
     let Some(length) = length else {
         let needs_ring = [
@@ -73,8 +74,8 @@ fn config(length: Duration, words: RingArgs, settings: &AgentSettings) -> RingCo
     }
 }
 
-/// Turns the words after `agent` into a request. For each setting the command line wins over the
-/// section `[agent]` of the configuration, and this over the default.
+/// Turns the arguments of `agent` into a request. For each setting the command line wins over the
+/// section `[agent]` of the configuration, and the configuration over the default.
 pub fn request(
     words: Agent,
     configuration: impl FnOnce() -> Configuration,
@@ -101,17 +102,18 @@ pub fn request(
     }
 }
 
-/// Where an agent has its files.
+/// The files of an agent.
 struct Places {
     ring: PathBuf,
     control: PathBuf,
-    /// Those of the two folders that systemd has not made.
+    /// The folders to make: those that systemd has not made.
     folders: Vec<PathBuf>,
 }
 
 impl Places {
-    /// `state` and `runtime` are the folders that systemd has made, if it has: of several, with
-    /// colons between them, the first (systemd.exec(5)).
+    /// `state` and `runtime` are the values of `$STATE_DIRECTORY` and `$RUNTIME_DIRECTORY`, if
+    /// systemd set them. If a value has several folders, with colons between them, the first is
+    /// used (systemd.exec(5)).
     fn new(state: Option<std::ffi::OsString>, runtime: Option<std::ffi::OsString>) -> Self {
         let first = |paths: std::ffi::OsString| std::env::split_paths(&paths).next();
         let (state, runtime) = (state.and_then(first), runtime.and_then(first));
@@ -142,7 +144,7 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
     if ring.conditions.is_empty() {
         ring.conditions = settings.conditions.unwrap_or_else(conditions_default);
     }
-    // A folder is made only for what has no name of its own.
+    // A default folder is not made if the user names another path for what would be in it.
     let mut folders = places.folders.clone();
     if words.output.is_some() {
         folders.retain(|folder| folder != Path::new(SERVICE_FOLDER));
@@ -155,8 +157,8 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
     let file = words.output.unwrap_or(places.ring.clone());
     let format = recorded_format(Some(&file), "")?;
     let mut sample = sample(&words.sample, &configuration.0);
-    // The rate in the section [sample] of the configuration is meant for the screen: the agent
-    // has one of its own.
+    // The rate in the section [sample] of the configuration is for the screen. An agent has its
+    // own, lower default.
     sample.rate_hz = words
         .sample
         .rate
@@ -175,7 +177,8 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
     Ok(recording(record, target, sample, configuration, command))
 }
 
-/// Where an agent writes its windows to. `None`: nowhere, unless somebody names a folder.
+/// Returns where an agent writes its windows. None if neither the command line nor the
+/// configuration names a folder.
 fn spool(
     folder: Option<PathBuf>,
     window: Option<Duration>,
@@ -204,20 +207,20 @@ fn spool(
     }))
 }
 
-/// When an agent saves if nobody has said when.
+/// Returns the conditions for saving of an agent for which none are set.
 fn conditions_default() -> Vec<Condition> {
     vec![Condition::parse("cpu>95% for 30s").expect("a condition")]
 }
 
-/// How long samples stay in memory: what is saved, and each window of a spool, is taken from there.
+/// How long samples stay in memory: both saved files and windows of a spool are made of them.
 pub fn keep(ring: &RingConfig) -> Duration {
     let saved = ring.length + ring.after;
     let window = ring.spool.as_ref().map_or(Duration::ZERO, |it| it.window);
     saved.max(window) + RECORD_KEEP
 }
 
-/// Returns an error if a flight recorder cannot write to this file, or cannot tell whether its
-/// conditions are met.
+/// Returns an error if a flight recorder cannot write to this file, or if a condition is about
+/// something that this run does not measure.
 pub fn check(
     ring: &RingConfig,
     file: Option<&Path>,

@@ -1,4 +1,4 @@
-//! What the words of `proftop trace` mean.
+//! The configuration of `proftop trace`.
 
 use super::super::args::{ProbeLimitArgs, Record, SampleArgs, Trace};
 use super::super::{Config, Mode, ShowConfig, TraceConfig, TraceOutput};
@@ -11,8 +11,8 @@ use engine::probes::{ProbeLimits, Wanted, split};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Turns the words of `proftop trace` into a configuration. The error says which of them do
-/// not fit.
+/// Turns the arguments of `proftop trace` into a configuration. The error says which of them do not
+/// fit together.
 pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Failure> {
     let functions = functions(&words.functions)?;
     if functions.is_empty() {
@@ -74,7 +74,8 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
     })
 }
 
-/// Returns the functions of several lists. The error says which of them can be none.
+/// Returns the functions in several comma-separated lists. The error names the one that is
+/// malformed.
 fn functions(lists: &[String]) -> Result<Vec<String>, Failure> {
     let functions = lists.iter().flat_map(|list| split(list));
     let functions: Vec<String> = functions.map(str::to_string).collect();
@@ -103,7 +104,7 @@ pub fn recorded(words: &Record) -> Result<FirstProbes, Failure> {
     })
 }
 
-/// Returns when a probe is taken away.
+/// Returns the limits above which a probe is removed.
 fn limits(words: &ProbeLimitArgs) -> ProbeLimits {
     ProbeLimits {
         cost_percent: words.max_cost,
@@ -111,8 +112,8 @@ fn limits(words: &ProbeLimitArgs) -> ProbeLimits {
     }
 }
 
-/// Returns which values are read at each call. With `--hide-names` there are none, so that
-/// the data of the program is never read.
+/// Returns which values are read at each call. With `--hide-names` none are, so that the data of
+/// the program is never read.
 fn values(words: &Trace) -> Result<Values, Failure> {
     if words.hide_names {
         return Ok(Values::default());
