@@ -1,24 +1,23 @@
-//! The *code* of a function as it is on disk: its instructions and its source text, with
-//! the line that each instruction comes from. It does not change while samples come in. For
-//! what cannot be found there is a reason.
+//! The *code* of a function as it is on disk: its instructions and its source text, with the line
+//! of each instruction. It does not change while samples arrive. Each missing part has a reason.
 
-/// Machine code as instructions.
+/// Decodes machine code.
 pub mod assembly;
-/// Files that contain code.
+/// Finds the files that contain code.
 mod files;
 /// Code that a process made at run time.
 mod jit;
-/// The code of the kernel that runs, and of BPF programs.
+/// The code of the running kernel, and of BPF programs.
 mod kernel;
 /// Finds instructions and source text of a function.
 pub mod library;
-/// Which functions an address stands for.
+/// Finds the functions and lines at an address.
 mod lines;
-/// The stretches of code that are a function's.
+/// The pieces of code that belong to a function.
 mod pieces;
-/// Other folders in which source text is looked for.
+/// Folders of source text that replace those in debug information.
 pub mod source_map;
-/// Source text from disk.
+/// Reads source text from disk.
 pub mod text;
 
 pub use assembly::{Instruction, Syntax};
@@ -31,75 +30,75 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which function's code is wanted.
+/// The function whose code is wanted.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The function, as the profile calls it.
+    /// The name of the function in the profile.
     pub function: Arc<str>,
     pub module: Arc<str>,
     pub module_path: Arc<str>,
     /// Empty if it is not known.
     pub build_id: Arc<[u8]>,
     pub kind: FrameKind,
-    /// Whether the samples are from a recording: its pids are not processes of now.
+    /// Whether the samples are from a recording: then its pids may belong to other processes now.
     pub is_recorded: bool,
     pub pids: Vec<u32>,
-    /// Where samples hit, as the profile knows those places.
+    /// The addresses of samples, with what the profile knows about them.
     pub hits: Vec<Hit>,
-    /// Changes when code is opened again, so that files are read again.
+    /// Changes when the user opens code again, so that files are read again.
     pub visit: u64,
 }
 
-/// An address in a module, and what the profile knows of its place.
+/// An address in a module, and what the profile knows about it.
 #[derive(Debug, Clone)]
 pub struct Hit {
     pub address: u64,
     pub samples: u64,
-    /// The function whose code it is, if this one was inlined there.
+    /// The function that contains the address, if the wanted one was inlined there.
     pub host: Option<Arc<str>>,
     pub file: Option<Arc<str>>,
     pub line: u32,
 }
 
-/// What was found of the code of a function.
+/// The code of a function, as far as it was found.
 #[derive(Debug, Default)]
 pub struct Body {
-    /// The stretches of code, in the order of addresses: those of the function, and those
-    /// of other functions that it was inlined into.
+    /// The pieces of code, in the order of addresses: those of the function, and those of other
+    /// functions into which it was inlined.
     pub pieces: Vec<Piece>,
     /// Why there are no instructions.
     pub no_assembly: Option<String>,
-    /// The file that most of it is from.
+    /// The source file of most of the code.
     pub file: Option<Arc<str>>,
     pub text: Option<SourceText>,
     /// Why there is no text.
     pub no_text: Option<String>,
-    /// What a user has to know to judge whether this is right, such as a source file that
-    /// is newer than the program.
+    /// Warnings, such as that a source file is newer than the program.
     pub notes: Vec<String>,
-    /// All files that lines are of, by number.
+    /// The source files of all lines, by number.
     pub files: Vec<Arc<str>>,
-    /// Addresses for which no code was found, so that it is not looked for again.
+    /// Addresses without code, so that they are not looked up again.
     pub unknown: BTreeSet<u64>,
-    /// Where the functions start that some of them are in.
+    /// The starts of the functions that contain the addresses, by address.
     pub starts: BTreeMap<u64, u64>,
 }
 
-/// A stretch of code.
+/// A piece of code.
 #[derive(Debug, Default)]
 pub struct Piece {
-    /// The function whose code it is, if it is another one.
+    /// The function that contains the piece, if it is not the wanted one.
     pub host: Option<Arc<str>>,
-    /// Where it is in the file; of code that is in no file, in memory.
+    /// Its range of offsets in the file. For code that is in no file, the range of addresses in
+    /// memory.
     pub range: Range<u64>,
-    /// Where the function starts that it belongs to; offsets are counted from there.
+    /// The start of the function that contains it, from which offsets are counted.
     pub start: u64,
     pub instructions: Vec<Instruction>,
-    /// Bytes at its end that are left out.
+    /// Number of bytes at its end that are left out.
     pub cut: u64,
 }
 
-/// A line of one of the files of a body.
+/// A line in one of the files of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BodyLine {
     pub file: u32,
@@ -107,8 +106,8 @@ pub struct BodyLine {
 }
 
 impl Body {
-    /// Returns the piece and the instruction that contain an address, as indexes. None if
-    /// none does.
+    /// Returns the indexes of the piece and the instruction that contain an address. None if none
+    /// does.
     pub fn find(&self, address: u64) -> Option<(usize, usize)> {
         let piece = self
             .pieces
@@ -125,7 +124,7 @@ impl Body {
         self.pieces.get(piece)?.instructions.get(at)
     }
 
-    /// Returns how many instructions there are in all pieces.
+    /// Returns the number of instructions in all pieces.
     pub fn instructions(&self) -> usize {
         self.pieces
             .iter()
@@ -133,12 +132,12 @@ impl Body {
             .sum()
     }
 
-    /// Whether this has all that can be found for an address.
+    /// Whether an address has been looked up, with or without success.
     pub fn covers(&self, address: u64) -> bool {
         self.pieces.iter().any(|p| p.range.contains(&address)) || self.unknown.contains(&address)
     }
 
-    /// Returns the number of a file, and adds it to the list if it is new.
+    /// Returns the number of a file, which is added to the list if it is new.
     pub fn file_number(&mut self, file: &str) -> u32 {
         let known = self.files.iter().position(|known| **known == *file);
         let number = known.unwrap_or_else(|| {
@@ -148,7 +147,7 @@ impl Body {
         number as u32
     }
 
-    /// Returns the number of the file whose text is shown. None if there is none.
+    /// Returns the number of the file whose text is shown. None if there is no such file.
     pub fn main_file(&self) -> Option<u32> {
         let file = self.file.as_ref()?;
         let at = self.files.iter().position(|known| known == file)?;

@@ -1,18 +1,18 @@
-//! The *configuration*: what a user does not want to type each time. Two files,
-//! the machine's and then the user's; words on the command line win over both.
+//! The *configuration*: settings that a user does not want to type each time. There are two files,
+//! that of the machine and then that of the user. The command line overrides both.
 //!
-//! An error in it never keeps proftop from starting: what is wrong is reported with its
-//! line and column, and ignored.
+//! A mistake in a file never keeps proftop from starting: it is reported with its line and column,
+//! and ignored.
 
-/// The table of what can be set.
+/// The table of all settings.
 mod options;
-/// Which files, and how they are opened.
+/// The paths of the files, and opening them.
 mod places;
-/// Texts as TOML has them.
+/// Strings in TOML.
 mod quote;
-/// TOML into settings.
+/// Reads settings from TOML.
 mod read;
-/// A file to begin with, and what holds now.
+/// Writes a template, and the settings in effect.
 mod written;
 
 pub use places::{ConfigFile, files, home};
@@ -29,7 +29,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The settings of the files; None where they say nothing.
+/// The settings of the files. None for those that they do not contain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     pub rate_hz: Option<u32>,
@@ -49,11 +49,11 @@ pub struct Settings {
     pub mouse: Option<bool>,
     pub agent: AgentSettings,
     pub keymap: Keymap,
-    /// The later file first: the first that fits wins.
+    /// Those of the later file are first: the first one that matches wins.
     pub source_maps: Vec<Mapping>,
 }
 
-/// What the files say of the flight recorder that runs as a service.
+/// The settings of the flight recorder that runs as a service.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSettings {
     pub rate_hz: Option<u32>,
@@ -62,18 +62,18 @@ pub struct AgentSettings {
     pub conditions: Option<Vec<Condition>>,
     pub after: Option<Duration>,
     pub saves: Option<u32>,
-    /// An empty path: no spool.
+    /// An empty path means no spool.
     pub spool: Option<PathBuf>,
     pub spool_window: Option<Duration>,
     pub spool_bytes_max: Option<u64>,
 }
 
-/// Something in a file that was left out, and why. Displays as
-/// `/etc/proftop.toml:3:8: rate: not a number from 1 to 10000`.
+/// A part of a file that was ignored, and why. Displayed as `/etc/proftop.toml:3:8: rate: not a
+/// number from 1 to 10000`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
     file: String,
-    /// Line and column, from 1; `None` where it is about the file as a whole.
+    /// Line and column, from 1. None if it is about the file as a whole.
     at: Option<(usize, usize)>,
     what: String,
 }
@@ -88,7 +88,7 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// Reads the files of this machine and user, and returns what is wrong in them as well.
+/// Reads the files of this machine and user. Also returns the complaints about them.
 pub fn load() -> (Settings, Vec<Complaint>) {
     let mut settings = Settings::default();
     let mut complaints = Vec::new();

@@ -1,5 +1,5 @@
-//! Machine code as *instructions*: of x86, of 64 and of 32 bits, and of AArch64; of other
-//! machines there is source text alone.
+//! Machine code as *instructions*, of 32 and 64 bit x86 and of AArch64. For other processors only
+//! source text is shown.
 
 mod aarch64;
 mod x86;
@@ -8,8 +8,8 @@ use super::BodyLine;
 use clap::ValueEnum;
 use std::sync::Arc;
 
-/// How many bytes of a function are decoded. The longest that people write have a tenth of
-/// it.
+/// Maximum number of bytes of a function that are decoded: ten times the longest function that
+/// people write.
 pub const BYTES_MAX: u64 = 256 << 10;
 
 /// How instructions are written, where there is more than one way: those of x86.
@@ -24,7 +24,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// Returns the other one of the two.
+    /// Returns the other syntax.
     pub fn other(self) -> Self {
         match self {
             Syntax::Att => Syntax::Intel,
@@ -32,7 +32,7 @@ impl Syntax {
         }
     }
 
-    /// Returns the name as users know it.
+    /// Returns the name that users know.
     pub fn name(self) -> &'static str {
         match self {
             Syntax::Att => "AT&T",
@@ -41,22 +41,22 @@ impl Syntax {
     }
 }
 
-/// An instruction, where it is, and what is known about it.
+/// An instruction, its place, and what is known about it.
 #[derive(Debug, Clone)]
 pub struct Instruction {
-    /// Where it is in the file.
+    /// Its offset in the file.
     pub offset: u64,
     decoded: Decoded,
     /// Its source line within the function.
     pub place: Option<BodyLine>,
     /// The functions that were inlined there, innermost first, such as `add (math.h:12)`.
     pub inlined: Option<Arc<str>>,
-    /// The name of where it calls or jumps to, if that has one.
+    /// The name of the function that it calls or jumps to, if that has one.
     pub target: Option<Arc<str>>,
 }
 
 impl Instruction {
-    /// Whether one of its bytes is at this offset in the file.
+    /// Whether the byte at this offset in the file belongs to the instruction.
     pub fn contains(&self, offset: u64) -> bool {
         offset
             .checked_sub(self.offset)
@@ -71,8 +71,8 @@ impl Instruction {
         }
     }
 
-    /// Returns the link-time address that it calls or jumps to. None if it does neither, or
-    /// the address is in a register or in memory.
+    /// Returns the link-time address that the instruction calls or jumps to. None if it does
+    /// neither, or if the address is in a register or in memory.
     pub fn branch(&self) -> Option<u64> {
         match &self.decoded {
             Decoded::X86(decoded) => x86::branch(decoded),
@@ -80,7 +80,7 @@ impl Instruction {
         }
     }
 
-    /// Returns the offset in the file that it jumps to. None for calls, and where the
+    /// Returns the offset in the file that the instruction jumps to. None for calls, and if the
     /// address is in a register or in memory.
     pub fn jump(&self) -> Option<u64> {
         let target = self.branch().filter(|_| !self.is_call())?;
@@ -91,8 +91,8 @@ impl Instruction {
         Some(self.offset.wrapping_add(target.wrapping_sub(address)))
     }
 
-    /// Returns the instruction as an assembler would read it. The target of a jump or call
-    /// is written by its name, if it has one.
+    /// Returns the instruction in assembly language. The target of a jump or call is written by its
+    /// name, if it has one.
     pub fn text(&self, syntax: Syntax) -> String {
         let target = self.target.as_deref().filter(|_| self.branch().is_some());
         match &self.decoded {
@@ -102,7 +102,7 @@ impl Instruction {
     }
 }
 
-/// An instruction of one of the machines.
+/// A decoded instruction of one of the processors.
 #[derive(Debug, Clone)]
 enum Decoded {
     X86(iced_x86::Instruction),
@@ -110,7 +110,7 @@ enum Decoded {
 }
 
 impl Decoded {
-    /// Its bytes; one at least.
+    /// Returns the length in bytes, which is at least 1.
     fn len(&self) -> u64 {
         match self {
             Decoded::X86(decoded) => decoded.len().max(1) as u64,
@@ -119,16 +119,16 @@ impl Decoded {
     }
 }
 
-/// Where the operands of instructions begin.
+/// The column in which the operands of instructions begin.
 const OPERANDS_AT: usize = 7;
 
-/// A mnemonic, and what fills the column up to the operands.
+/// Returns a mnemonic, padded up to the column of the operands.
 fn column(mnemonic: &str) -> String {
     let padding = OPERANDS_AT.saturating_sub(mnemonic.len()).max(1);
     format!("{mnemonic}{}", " ".repeat(padding))
 }
 
-/// In which mode a processor reads code.
+/// The instruction set by which code is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Bits32,
@@ -137,15 +137,15 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// That of the kernel.
+    /// The mode of the running kernel.
     pub const KERNEL: Self = if cfg!(target_arch = "aarch64") {
         Mode::Aarch64
     } else {
         Mode::Bits64
     };
 
-    /// Returns the mode for the `e_machine` of an ELF file. None for processors that we
-    /// cannot decode.
+    /// Returns the mode for the `e_machine` of an ELF file. None for processors without a decoder
+    /// here.
     pub fn of_machine(machine: u16) -> Option<Self> {
         match machine {
             3 => Some(Mode::Bits32),
@@ -156,8 +156,8 @@ impl Mode {
     }
 }
 
-/// Decodes code that is at `offset` in its file and linked to `address`. Of x86 a byte that
-/// begins no valid instruction becomes an invalid one of one byte.
+/// Decodes code that is at `offset` in its file and linked to `address`. On x86, a byte at which no
+/// valid instruction begins becomes an invalid instruction of one byte.
 pub fn decode(mode: Mode, bytes: &[u8], offset: u64, address: u64) -> Vec<Instruction> {
     let mut instructions = Vec::new();
     let mut add = |position: u64, decoded| {
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn code_of_aarch64() {
         let mode = Mode::of_machine(183).unwrap();
-        // stp x29, x30, [sp, #-32]!; cmp w0, #0; b.eq back; bl; adrp; ret; no instruction; a
-        // half.
+        // stp x29, x30, [sp, #-32]!; cmp w0, #0; b.eq back; bl; adrp; ret; an invalid instruction;
+        // half an instruction.
         let words = [
             0xa9be_7bfd_u32,
             0x7100_001f,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes are, every one of them is in one instruction.
+        /// Each byte is part of exactly one instruction, whatever the bytes are.
         #[test]
         fn any_bytes_are_decoded(
             bytes in prop::collection::vec(any::<u8>(), 0..300),

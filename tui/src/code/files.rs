@@ -1,4 +1,4 @@
-//! The *files* that code is in: which one, and what is missing if it cannot be had.
+//! Finds the *files* that contain code, and says what is missing if a file cannot be used.
 
 use super::lines::LineSource;
 use super::pieces::add_pieces;
@@ -11,16 +11,16 @@ use std::time::SystemTime;
 use symbolize::source::Source;
 use symbolize::{ElfSymbols, FileSource, Reason, Symbolizer, Vdso, sanitize};
 
-/// What was found in the file besides the body.
+/// What was found in a file, besides the instructions.
 pub struct Found {
     /// When the file was written.
     pub built: Option<SystemTime>,
-    /// Why it is not known which lines instructions are of; None if it is.
+    /// Why the lines of instructions are not known; None if they are known.
     pub no_lines: Option<String>,
 }
 
 impl Found {
-    /// Code that is in no file.
+    /// Returns the result for code that is in no file.
     fn without_lines(why: &str) -> Self {
         Found {
             built: None,
@@ -70,8 +70,8 @@ pub fn disassemble(
     }
 }
 
-/// Looks for the file (1) in the processes that were sampled, (2) at its path, and takes
-/// the first that can be opened and is the build that was sampled. Of a recording only the
+/// Looks for the file, takes the first that can be opened and is the sampled build: (1) the file
+/// that one of the sampled processes has mapped, (2) the file at its path. For a recording only the
 /// second is tried. The error says why the first try failed.
 fn disassemble_file(
     wanted: &Wanted,
@@ -91,8 +91,7 @@ fn disassemble_file(
     let pids = wanted.pids.iter().filter(|_| !wanted.is_recorded);
     let mut failed = None;
     for pid in pids.map(|pid| Some(*pid)).chain([None]) {
-        // The file that a process has mapped is the one that runs, even if there is another
-        // one at its path now.
+        // A process runs the file that it has mapped, even if its path now leads to another file.
         let mapping = pid.and_then(|pid| mapping(pid, &wanted.module_path));
         let source = FileSource {
             pid,
@@ -126,9 +125,9 @@ fn disassemble_file(
     Err(why_not(failed.unwrap_or(Reason::FileGone), wanted))
 }
 
-/// Returns where a process has mapped code of the file.
+/// Returns the mapping of the file's code in a process.
 fn mapping(pid: u32, path: &str) -> Option<MapsLine> {
-    // It may have been unlinked before it was sampled, or since.
+    // The file may have been unlinked before it was sampled, or since.
     fn unmarked(path: &str) -> &str {
         path.strip_suffix(" (deleted)").unwrap_or(path)
     }
@@ -153,8 +152,8 @@ fn why_not(reason: Reason, wanted: &Wanted) -> String {
     }
 }
 
-/// Returns when the file was written, to compare with its source. None for code that is in
-/// no file.
+/// Returns when the file was written, to compare it with its source. None for code that is in
+/// memory only.
 fn written_at(symbols: &ElfSymbols) -> Option<SystemTime> {
     match symbols.object().source() {
         Source::File { file, .. } => file.metadata().ok()?.modified().ok(),

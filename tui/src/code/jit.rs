@@ -1,5 +1,5 @@
-//! Code that a process made at run time: its runtime says where each function is, in a perf
-//! map or a dump, and the code itself is in the dump or in the process's memory.
+//! Code that a process made at run time. Its runtime says in a perf map or a dump where each
+//! function is; the code is in the dump or in the process's memory.
 
 use super::assembly::{self, Instruction, Mode};
 use super::pieces::cover_hits;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use symbolize::jit::{JitCode, JitNames};
 use symbolize::{Files, Reason};
 
-/// What is read of a process's memory at once.
+/// How many bytes of a process's memory are read at once.
 const READ_MAX: u64 = 1 << 20;
 
 /// Adds the instructions of a function to its body. The error says why there are none.
@@ -48,17 +48,17 @@ pub fn disassemble(wanted: &Wanted, files: &Files, body: &mut Body) -> Result<()
     }
 }
 
-/// Why the code of some place was not found; the last one is told.
+/// Why the code at an address was not found. Only the last reason is shown.
 #[derive(Debug, Default)]
 enum Trouble {
-    /// Its address is in no function of that name.
+    /// The address is now in a function of another name.
     #[default]
     Replaced,
-    /// Nothing says where functions begin.
+    /// The process does not say where functions begin.
     NoMap(Reason),
-    /// Its memory could not be read.
+    /// The memory of the process could not be read.
     NoMemory(ErrorKind),
-    /// It is code of another processor.
+    /// The code is for another processor.
     Foreign,
 }
 
@@ -91,12 +91,12 @@ impl Trouble {
 struct Process {
     pid: u32,
     names: JitNames,
-    /// `None` if its processor is not read.
+    /// None for a processor without a decoder.
     mode: Option<Mode>,
 }
 
 impl Process {
-    /// Opens the names that a process gives its code. None if it has ended.
+    /// Opens the process, with the names of its functions. None if it has ended.
     fn open(pid: u32, files: &Files) -> Option<Self> {
         let directory = JitNames::hold(pid).ok()?;
         let mut names = JitNames::new(Arc::new(directory), files.clone());
@@ -108,7 +108,7 @@ impl Process {
         })
     }
 
-    /// The function that has the address now, if it is the one that is wanted.
+    /// Returns the function that has the address now. None if it is not the wanted one.
     fn code(&mut self, address: u64, wanted: &Wanted, trouble: &mut Trouble) -> Option<JitCode> {
         match self.names.code(address) {
             Ok(code) if shown(&code.name) == *wanted.function => Some(code),
@@ -120,9 +120,9 @@ impl Process {
         }
     }
 
-    /// Returns the code of a function as instructions: from the dump that has its bytes,
-    /// else from the memory of the process. `bytes_max` bounds how much; what is left out
-    /// is counted in `cut`.
+    /// Returns the code of a function as instructions: from the dump if it has the bytes, else from
+    /// the memory of the process. At most `bytes_max` bytes are read; the number of those that are
+    /// left out is in `cut`.
     fn piece(
         &mut self,
         code: JitCode,
@@ -163,7 +163,7 @@ impl Process {
         })
     }
 
-    /// What an instruction jumps to or calls, if it is code of the same process.
+    /// Returns the name of the target of a call or jump. None if the process does not name it.
     fn target(&mut self, instruction: &Instruction, range: &Range<u64>) -> Option<Arc<str>> {
         let target = instruction.branch()?;
         if range.contains(&target) && !instruction.is_call() {
@@ -178,7 +178,7 @@ impl Process {
     }
 }
 
-/// As which processor's code a process's own code is read.
+/// Returns the mode in which code that a process made is decoded: that of its program.
 fn mode(pid: u32, files: &Files) -> Option<Mode> {
     let mut head = [0; 20];
     let mut program = files.open_program(pid).ok()?;

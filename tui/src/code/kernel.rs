@@ -1,4 +1,4 @@
-//! Code of the *kernel*, its modules and BPF programs, read from memory.
+//! Code of the *kernel*, of its modules and of BPF programs, read from memory.
 
 use super::assembly::{self, Instruction, Mode};
 use super::pieces::cover_hits;
@@ -24,11 +24,11 @@ pub fn disassemble(wanted: &Wanted, body: &mut Body) -> Result<(), String> {
     add_pieces(wanted, &KernelSymbols::load(), &memory, body)
 }
 
-/// Where code of the kernel is read.
+/// The sources of kernel code.
 struct Memory {
     /// `/proc/kcore`, or why it cannot be read.
     core: Result<KernelCore, ErrorKind>,
-    /// It knows where programs end, and their lines.
+    /// The BPF programs, with their extents and source lines.
     bpf: CurrentBpf,
 }
 
@@ -36,14 +36,14 @@ struct Memory {
 struct Code {
     start: u64,
     bytes: Vec<u8>,
-    /// Bytes at its end that were not read.
+    /// Number of bytes at its end that were not read.
     cut: u64,
     is_bpf: bool,
 }
 
 impl Memory {
-    /// The code that has an address: of a BPF program as the kernel dumps it, of all other
-    /// functions as it lies in memory.
+    /// Returns the function that has an address: a BPF program as the kernel dumps it, any other
+    /// function from the memory of the kernel.
     fn code(&self, address: u64, symbols: &KernelSymbols, bytes_max: u64) -> Option<Code> {
         if let Some(program) = self.bpf.code(address) {
             let mut bytes = program.bytes;
@@ -59,8 +59,7 @@ impl Memory {
         let Range { start, end } = symbols.extent(address)?;
         let core = self.core.as_ref().ok()?;
         let mut bytes = core.read(start, (end - start).min(bytes_max)).ok()?;
-        // Functions of x86 are apart by bytes that never run: `nop` before kernels of 2022,
-        // `int3` since.
+        // On x86, padding lies between functions: `nop` in kernels before 2022, `int3` since.
         let is_padding = |byte: &&u8| **byte == INT3 && Mode::KERNEL == Mode::Bits64;
         let padding = bytes.iter().rev().take_while(is_padding).count();
         if padding < bytes.len() {
@@ -74,7 +73,7 @@ impl Memory {
         })
     }
 
-    /// Which right is missing for code that was not found, or what else.
+    /// Says which right is missing to read the code, or what else prevents it.
     fn why_not(&self, is_bpf: bool) -> String {
         let core = match self.core {
             Ok(_) if is_bpf => return "this BPF program is no longer loaded".into(),
@@ -95,8 +94,8 @@ impl Memory {
     }
 }
 
-/// Adds the pieces of code that were hit. The error says which right, or what else, is
-/// missing if there is none at all.
+/// Adds the pieces of code that were hit. If there are none, the error says which right is missing,
+/// or what else.
 fn add_pieces(
     wanted: &Wanted,
     symbols: &KernelSymbols,
@@ -110,7 +109,7 @@ fn add_pieces(
         let code = memory.code(hit.address, symbols, left);
         Some(piece(code?, symbols, memory, body))
     });
-    // What has no instructions is still so far behind the start of its function.
+    // The distance from the start of the function is known even without instructions.
     let known = body
         .unknown
         .iter()
@@ -126,8 +125,8 @@ fn add_pieces(
     }
 }
 
-/// Decodes the instructions of one function. Those of a BPF program have source lines, if
-/// the program was loaded with them; a line is kept only if it has a number.
+/// Decodes the instructions of one function. Those of a BPF program get source lines if the program
+/// was loaded with them; a line without a number is dropped.
 fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) -> Piece {
     let start = code.start;
     let range = start..start + code.bytes.len() as u64;
@@ -150,7 +149,7 @@ fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) 
     }
 }
 
-/// Names what an instruction jumps to or calls: inside the function by how far it is from
+/// Names the target of a call or jump. A target inside the function is written as the distance from
 /// its start.
 fn name_target(instruction: &mut Instruction, range: &Range<u64>, symbols: &KernelSymbols) {
     let Some(target) = instruction.branch() else {
@@ -168,7 +167,7 @@ fn name_target(instruction: &mut Instruction, range: &Range<u64>, symbols: &Kern
     };
 }
 
-/// The instruction of one byte with which x86 kernels fill the space between functions.
+/// The one-byte instruction with which x86 kernels fill the space between functions.
 const INT3: u8 = 0xcc;
 
 #[cfg(test)]
@@ -243,7 +242,7 @@ mod tests {
         );
         assert_eq!(body.pieces[0].range, TEXT..TEXT + 9);
         assert_eq!(body.find(TEXT + 6), Some((0, 2)), "where it was sampled");
-        // An address that no symbol has is known to have no code.
+        // An address without a symbol is remembered as having no code.
         let mut body = Body::default();
         let refused = add_pieces(&wanted(&[7]), &symbols, &memory, &mut body);
         assert!(refused.is_err() && body.covers(7));
@@ -265,7 +264,7 @@ mod tests {
             let mut body = Body::default();
             let asked = wanted(&[address]);
             let refused = add_pieces(&asked, &symbols, &memory, &mut body);
-            // How far it is from the start of its function is known all the same.
+            // The distance from the start of its function is known all the same.
             assert_eq!(body.starts.get(&address), Some(&(address & !0xfff)));
             refused.expect_err("no code")
         };
@@ -303,7 +302,7 @@ mod tests {
 
     const PROGRAM: u64 = 0xffff_ffff_c000_0000;
 
-    /// Nobody who may read anything.
+    /// Returns the memory as seen by a user without rights.
     fn no_rights() -> Memory {
         Memory {
             core: Err(ErrorKind::PermissionDenied),

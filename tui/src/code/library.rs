@@ -1,5 +1,5 @@
-//! The *library* finds the code of functions, and keeps what it found last. It is used on a
-//! thread that may wait for disks.
+//! The *library* finds the code of functions, and keeps its last results. It runs on a thread that
+//! may wait for disks.
 
 use super::files::disassemble;
 use super::{Body, Hit, SourceMap, Wanted, text};
@@ -8,45 +8,45 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use symbolize::{Symbolizer, TableCache, table_cache};
 
-/// Finds code; in tests, makes it up.
+/// Finds the code of functions. Tests have their own implementation.
 pub trait Library {
-    /// Returns the code of a function. What could not be found has a reason in it.
+    /// Returns the code of a function. For each missing part it has the reason.
     fn body(&mut self, wanted: &Wanted) -> Arc<Body>;
 
-    /// Returns advice on how to get names for each of these. It is empty in libraries that
-    /// look at no files.
+    /// Returns advice on how to get names for each of these. The advice of a library that reads no
+    /// files is empty.
     fn advise(&mut self, codes: &[advice::Code]) -> Vec<Advice> {
         vec![Advice::default(); codes.len()]
     }
 
-    /// Frees memory. Called when nothing was asked for a while.
+    /// Frees memory. It is called after a while without requests.
     fn rest(&mut self) {}
 }
 
-/// How many bytes of debug information of one file are read to show its code, at least. It
-/// is more than for the names of lines, which are looked up all the time.
+/// Lower limit for the debug information of one file, in bytes. It is higher than the limit for
+/// naming samples, because code is shown only on request.
 const DEBUG_BYTES: u64 = 256 << 20;
-/// How many bytes are read if there is enough free memory, which is freed after a while.
-/// Kernels, and programs with many generics, have between the two.
+/// Upper limit, if there is enough free memory. The debug information of kernels, and of programs
+/// with many generics, is between the two limits. The memory is freed after a while.
 const DEBUG_BYTES_MAX: u64 = 2 << 30;
-/// Debug information may take one part in this many of the free memory.
+/// Debug information may take at most one part in this many of the free memory.
 const OF_FREE: u64 = 4;
 
-/// How many functions are kept.
+/// How many results are kept.
 const KEPT_MAX: usize = 8;
 
 /// Reads source text and instructions from files.
 #[derive(Debug, Default)]
 pub struct FileLibrary {
-    /// Where source text is that moved since it was compiled.
+    /// Where source text is now that was elsewhere when it was compiled.
     map: SourceMap,
-    /// None until code is asked for the first time, and again after [`Library::rest`].
+    /// None until the first request for code, and again after [`Library::rest`].
     symbolizer: Option<Symbolizer>,
-    /// How many bytes of debug information of one file are read.
+    /// Limit for the debug information of one file, in bytes.
     debug_bytes_max: u64,
-    /// What was found last, the newest at the end; at most [`KEPT_MAX`].
+    /// The last results, the newest at the end; at most [`KEPT_MAX`].
     kept: Vec<(Key, Arc<Body>)>,
-    /// None until advice is asked for the first time.
+    /// None until the first request for advice.
     adviser: Option<Adviser>,
 }
 
@@ -60,7 +60,7 @@ struct Key {
 }
 
 impl FileLibrary {
-    /// Makes a library that looks for source text where `map` says.
+    /// Returns a library that looks for source text as `map` says.
     pub fn new(map: SourceMap) -> Self {
         FileLibrary {
             map,
@@ -77,7 +77,7 @@ impl Library for FileLibrary {
             build_id: Arc::clone(&wanted.build_id),
             visit: wanted.visit,
         };
-        // New samples may have hit where an earlier answer did not look.
+        // There may be samples by now at addresses that the kept result does not cover.
         let covers = |body: &Body| wanted.hits.iter().all(|hit| body.covers(hit.address));
         if let Some((_, body)) = self
             .kept
@@ -95,7 +95,7 @@ impl Library for FileLibrary {
             find(wanted, symbolizer, self.debug_bytes_max, &self.map)
         });
         let body = Arc::new(found.unwrap_or_else(|_| {
-            // It may be in any state after a panic.
+            // After a panic the symbolizer may be in any state.
             self.symbolizer = None;
             Body {
                 no_assembly: Some("the file is damaged in a way that is new to us".into()),
@@ -124,7 +124,7 @@ impl Library for FileLibrary {
     }
 }
 
-/// Returns a symbolizer that uses tables which earlier runs have cached.
+/// Returns a symbolizer that uses the tables which earlier runs have cached.
 fn symbolizer(debug_bytes_max: u64) -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
@@ -137,14 +137,12 @@ fn symbolizer(debug_bytes_max: u64) -> Symbolizer {
     }
 }
 
-/// Returns the text of `/proc/meminfo`; empty if it cannot be read, which counts as no
-/// memory.
+/// Returns the text of `/proc/meminfo`. Empty if it cannot be read, which counts as no free memory.
 fn free_memory() -> String {
     std::fs::read_to_string("/proc/meminfo").unwrap_or_default()
 }
 
-/// Returns how many bytes of debug information may be held, from the text of
-/// `/proc/meminfo`.
+/// Returns the limit for the debug information of one file, from the text of `/proc/meminfo`.
 fn debug_bytes_max(meminfo: &str) -> u64 {
     let mut lines = meminfo.lines();
     let free = lines
@@ -154,8 +152,8 @@ fn debug_bytes_max(meminfo: &str) -> u64 {
     bytes.clamp(DEBUG_BYTES, DEBUG_BYTES_MAX)
 }
 
-/// Looks for instructions first and for source text then, as the instructions tell which
-/// files the function is from. Either may be there without the other.
+/// Finds the instructions, and then the source text, because the instructions say which files the
+/// function is from. Each may be found without the other.
 fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &SourceMap) -> Body {
     let mut body = Body::default();
     let mut built = None;
@@ -177,7 +175,7 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &So
         .map(|hit| hit.address)
         .collect();
     body.unknown.extend(unknown);
-    // The profile may know files of code that is no longer on disk.
+    // The profile may know the source files of code that is no longer on disk.
     for hit in &wanted.hits {
         if let Some(file) = &hit.file {
             body.file_number(file);
@@ -189,7 +187,7 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &So
         body.no_text = why.or_else(|| Some("it is not known which file it is from".into()));
         return body;
     };
-    // Pids of a recording may be those of other processes by now, or of another machine.
+    // The pids of a recording may belong to other processes by now, or to another machine.
     let pids = if wanted.is_recorded {
         &[][..]
     } else {
@@ -212,8 +210,8 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &So
     body
 }
 
-/// Returns the file that most instructions come from, or, without instructions, most
-/// samples.
+/// Returns the file that most instructions come from. Without instructions, the one that most
+/// samples come from.
 fn main_file(body: &Body, hits: &[Hit]) -> Option<Arc<str>> {
     let mut counts: HashMap<u32, u64> = HashMap::new();
     for instruction in body.pieces.iter().flat_map(|piece| &piece.instructions) {

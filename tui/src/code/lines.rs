@@ -1,11 +1,10 @@
-//! Which functions are at an address: by debug information, or by the tables of a Go
-//! program.
+//! Finds the functions at an address, by debug information or by the tables of a Go program.
 
 use engine::shown;
 use std::sync::Arc;
 use symbolize::{ElfSymbols, FileOffset, FileSource, Lines, Symbolizer, sanitize};
 
-/// A function at an address, and its line; safe to print.
+/// A function at an address, and its line. Both are safe to print.
 #[derive(Debug)]
 pub struct Frame {
     pub function: String,
@@ -15,19 +14,19 @@ pub struct Frame {
     pub line: u32,
 }
 
-/// Where the lines of one file come from.
+/// The source of the lines of one file.
 #[derive(Debug)]
 pub enum LineSource {
     Debug(Arc<Lines>),
-    /// The file's own symbols have them.
+    /// The Go tables among the symbols of the file.
     Go,
-    /// There are none, for this reason.
+    /// There are no lines, for this reason.
     None(String),
 }
 
 impl LineSource {
-    /// Opens the lines of a file, with no more debug information than the symbolizer reads of
-    /// one.
+    /// Opens the lines of a file. `debug_bytes_max` is the symbolizer's limit for debug
+    /// information, which the message for larger ones contains.
     pub fn new(
         symbolizer: &Symbolizer,
         symbols: &ElfSymbols,
@@ -53,8 +52,8 @@ impl LineSource {
         }
     }
 
-    /// Returns the functions at an offset in the file, innermost first. The last is the
-    /// function whose code it is, the others are inlined.
+    /// Returns the functions at an offset in the file, innermost first. The last one contains the
+    /// code; the others are inlined into it.
     pub fn find(&self, symbols: &ElfSymbols, offset: FileOffset) -> Vec<Frame> {
         match self {
             LineSource::Debug(lines) => {

@@ -1,4 +1,4 @@
-//! The *pieces* of a function's code: its own, or those of others into which it
+//! The *pieces* of a function's code: its own code, and the instructions of functions into which it
 //! was inlined.
 
 use super::assembly::{BYTES_MAX, Mode};
@@ -10,8 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use symbolize::{ElfSymbols, FileOffset, LinkAddr};
 
-/// Adds the functions that were hit to the body, the hottest first, as far as
-/// the bound allows.
+/// Adds the functions that were hit to the body, the hottest first, up to [`BYTES_MAX`].
 pub fn add_pieces(
     wanted: &Wanted,
     symbols: &ElfSymbols,
@@ -42,16 +41,15 @@ pub fn add_pieces(
     }
 }
 
-/// Adds the piece of code that each hit is in, the hottest first, as far as the bound
-/// allows. `find` gets what is left of the bound.
+/// Adds the piece of code at each hit, the hottest first, up to [`BYTES_MAX`]. `find` gets the hit
+/// and the number of bytes that are left.
 pub(super) fn cover_hits(
     wanted: &Wanted,
     body: &mut Body,
     mut find: impl FnMut(&Hit, u64, &mut Body) -> Option<Piece>,
 ) {
     let mut hits: Vec<&Hit> = wanted.hits.iter().collect();
-    // Its own code comes first, so that it is not missed because another function's piece
-    // covers it.
+    // The function's own code comes first: otherwise the piece of another function could cover it.
     few::sort_by_key(&mut hits, |hit| {
         (hit.host.is_some(), std::cmp::Reverse(hit.samples))
     });
@@ -74,13 +72,12 @@ pub(super) fn cover_hits(
     few::sort_by_key(&mut body.pieces, |piece| piece.range.start);
 }
 
-/// Returns the function that has an address, as instructions with their lines and what they
-/// call. Of a function into which the wanted one was inlined only the inlined instructions
-/// are kept. None if no symbol says where the function begins and ends, or its bytes cannot
-/// be read.
+/// Returns the function at an address, as instructions with their lines and targets. If the wanted
+/// function was inlined into it, only the inlined instructions are kept. None if no symbol says
+/// where the function begins and ends, or if its bytes cannot be read.
 ///
-/// Addresses are of two kinds here: offsets in the file, by which hits are given and lines
-/// are found, and link addresses, which symbols and targets of jumps have.
+/// There are two kinds of addresses here: hits and lines have offsets in the file, symbols and
+/// targets of jumps have link-time addresses.
 fn piece(
     mode: Mode,
     wanted: &Wanted,
@@ -98,15 +95,15 @@ fn piece(
     let bytes = symbols.read_code(start, len).ok()?;
     let mut instructions = assembly::decode(mode, &bytes, offset, start.0);
     instructions.retain_mut(|instruction| {
-        // The functions at this instruction, innermost first. `at` is the wanted one: what
-        // is before it was inlined into it, what is behind it is the code around.
+        // The functions at this instruction, innermost first. `at` is the wanted one: those before
+        // it were inlined into it, those behind it contain it.
         let mut chain = lines.find(symbols, FileOffset(instruction.offset));
         let at = match hit.host {
             Some(_) => chain.iter().position(|f| f.function == *wanted.function),
             None => chain.len().checked_sub(1),
         };
         let Some(at) = at else {
-            // Of another function's code only what was inlined there is its own.
+            // In the code of another function, only instructions of the wanted one are kept.
             return hit.host.is_none();
         };
         let own = &chain[at];
@@ -150,13 +147,13 @@ fn inlined(chain: &[Frame]) -> String {
     chain.iter().map(frame).collect::<Vec<_>>().join(", in ")
 }
 
-/// Returns the name of what is at an address, in the form that the profile uses.
+/// Returns the name for an address, in the form that the profile uses.
 fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
     let named = symbols
         .find_link(addr)
         .ok()
         .map(|symbol| (shown(symbol.name), symbol.start.0))
-        // The own tables of Go have names also where the symbols were stripped.
+        // Stripped Go programs still have the names in the tables of the Go runtime.
         .or_else(|| {
             let go = symbols.go()?;
             let name = go.name_at(addr)?;

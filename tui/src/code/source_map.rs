@@ -1,5 +1,5 @@
-//! Where source text is, if not where the compiler found it: `FROM=TO` means that files
-//! below FROM are now below TO.
+//! Where source text is, if it is not where the compiler found it: `FROM=TO` means that files below
+//! FROM are now below TO.
 
 use profile::few;
 use std::borrow::Cow;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// All such mappings. If several fit, the one with the longest FROM counts.
+/// All mappings of folders. If several fit, the one with the longest FROM is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap(Arc<[Mapping]>);
 
-/// A folder, and the one that is to be used in its place.
+/// A folder, and the folder that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     from: PathBuf,
@@ -32,8 +32,8 @@ impl FromStr for Mapping {
 }
 
 impl Mapping {
-    /// Makes a mapping from a configuration file. None unless `to` begins with `/` or `~/`:
-    /// a relative path would depend on where proftop is started.
+    /// Returns a mapping of a configuration file. None unless `to` begins with `/` or `~/`: a
+    /// relative path would depend on the working directory.
     pub fn written(from: &str, to: &str) -> Option<Mapping> {
         let is_full = to.starts_with('/') || to.starts_with("~/");
         is_full.then(|| Mapping {
@@ -54,14 +54,14 @@ impl Mapping {
         }
     }
 
-    /// Returns the folder in the debug information, and the one where the files are.
+    /// Returns the folder in the debug information, and the folder that replaces it.
     pub fn sides(&self) -> (Cow<'_, str>, Cow<'_, str>) {
         (self.from.to_string_lossy(), self.to.to_string_lossy())
     }
 }
 
 impl SourceMap {
-    /// Makes a map of mappings in any order.
+    /// Returns a map of mappings, which may be in any order.
     pub fn new(mappings: impl IntoIterator<Item = Mapping>) -> Self {
         let mut mappings: Vec<Mapping> = mappings.into_iter().collect();
         few::sort_by_key(&mut mappings, |mapping| {
@@ -70,7 +70,7 @@ impl SourceMap {
         SourceMap(mappings.into())
     }
 
-    /// Returns where a file is by the mapping that fits best. None if none fits.
+    /// Returns the path of a file by the best mapping. None if none fits.
     pub fn apply(&self, path: &Path) -> Option<PathBuf> {
         self.0.iter().find_map(|mapping| {
             let rest = path.strip_prefix(&mapping.from).ok()?;
@@ -109,7 +109,7 @@ mod tests {
         check("/build/lib", Some("/lib src"));
         assert!("nothing".parse::<Mapping>().is_err());
         assert!("/a=".parse::<Mapping>().is_err());
-        // What is relative lies below the folder that we are in.
+        // A relative path is relative to the working directory.
         assert!(mapping("/a=b").to.is_absolute());
     }
 

@@ -1,6 +1,6 @@
-//! Source text. Its path comes from debug information, which anybody may have written: the
-//! file is opened below a root directory, with the rights of the invoking user, only if it
-//! is a regular file, and its text is made safe to print.
+//! Source text. Its path comes from debug information, which anybody may have written. So the file
+//! is opened below a root directory, with the rights of the invoking user, only if it is a regular
+//! file, and its text is made safe to print.
 
 use super::SourceMap;
 use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -16,25 +16,25 @@ use symbolize::{Reason, sanitize, zip};
 /// The largest file that is read, in bytes. Larger ones are not written by people.
 const BYTES_MAX: u64 = 8 << 20;
 
-/// How deep in an archive a file may be.
+/// Maximum number of folders between an archive and a file in it.
 const DEPTH_MAX: usize = 32;
 
 /// Columns from one tab stop to the next.
 const TAB: usize = 4;
 
-/// The lines of a file.
+/// The lines of a source file.
 #[derive(Debug, Clone, Default)]
 pub struct SourceText {
     lines: Vec<Box<str>>,
-    /// Where it was found, for an editor.
+    /// Its path, for an editor.
     pub path: PathBuf,
-    /// Where the text was found, in words: `disk`, `source map`, `root of 4121`.
+    /// Where the text was found, as shown to the user: `disk`, `source map`, `root of 4121`.
     pub origin: String,
     pub modified: Option<SystemTime>,
 }
 
 impl SourceText {
-    /// Takes a text; tabs become blanks and control characters are removed.
+    /// Takes a text. Tabs become blanks, and control characters are removed.
     pub fn new(text: &str, path: PathBuf, origin: String) -> Self {
         SourceText {
             lines: text.lines().map(clean).collect(),
@@ -44,19 +44,19 @@ impl SourceText {
         }
     }
 
-    /// Returns the line with this number; the first is 1. None if there is no such line.
+    /// Returns the line with this number; the first is 1. None if there is no line with it.
     pub fn line(&self, number: u32) -> Option<&str> {
         let at = (number as usize).checked_sub(1)?;
         self.lines.get(at).map(|line| &**line)
     }
 
-    /// Returns how many lines there are.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 }
 
-/// Makes a line safe to print, with tabs as blanks up to the next stop.
+/// Makes a line safe to print. Tabs become blanks up to the next tab stop.
 fn clean(line: &str) -> Box<str> {
     let mut wide = String::with_capacity(line.len());
     for c in line.chars() {
@@ -72,10 +72,10 @@ fn clean(line: &str) -> Box<str> {
     sanitize(wide.as_bytes()).into()
 }
 
-/// Looks for a file (1) where the map puts it, (2) below the root of a process that runs
-/// the program, if that is not ours, (3) below our root; there it may be in a zip archive, of
-/// which Python tells such a path. The error says where it was looked
-/// for.
+/// Looks for a file in these places, in this order: (1) where the map says, (2) below the root of a
+/// process that runs the program, if it is another root than proftop's, (3) below proftop's own
+/// root. In (2) and (3) the path may lead into a zip archive, as for Python code that is loaded
+/// from one. The error names all places.
 pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, String> {
     let wanted = Path::new(path);
     let mut failed: Vec<String> = Vec::new();
@@ -95,7 +95,7 @@ pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, Str
         note(wanted, "the compiler did not tell its folder");
     } else {
         let roots = pids.iter().map(|pid| Root::Process(*pid));
-        // The first process with a usable root will do.
+        // Only the first process with another root is tried.
         let other = roots.into_iter().find(Root::is_another);
         for root in other.into_iter().chain([Root::Ours]) {
             match read_below(&root, wanted) {
@@ -111,14 +111,14 @@ pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, Str
     Err(failed.join("; "))
 }
 
-/// The directory that a path is looked up in.
+/// The directory below which a path is opened.
 enum Root {
     Ours,
     Process(u32),
 }
 
 impl Root {
-    /// Returns the path of the directory, as we see it.
+    /// Returns the path of the directory, as proftop sees it.
     fn path(&self) -> PathBuf {
         match self {
             Root::Ours => "/".into(),
@@ -126,14 +126,13 @@ impl Root {
         }
     }
 
-    /// Whether it can be opened and is another directory than our root.
+    /// Whether the directory can be opened and is another one than proftop's own root.
     fn is_another(&self) -> bool {
         let of = |root: &Root| identity(&root.open().ok()?);
         of(self).is_some_and(|found| Some(found) != of(&Root::Ours))
     }
 
-    /// Opens the directory. Paths are then opened below it, so that no link leads out of
-    /// it.
+    /// Opens the directory. Paths are opened below it, so that no symbolic link leads out of it.
     fn open(&self) -> Result<OwnedFd, &'static str> {
         let opened = match self {
             Root::Ours => our_root(),
@@ -142,7 +141,7 @@ impl Root {
         opened.ok_or("the root cannot be opened")
     }
 
-    /// Returns where a path in this root is for us.
+    /// Returns the path, as proftop sees it, of a path in this root.
     fn place(&self, path: &Path) -> PathBuf {
         let root = self.path();
         match path.strip_prefix("/") {
@@ -151,7 +150,7 @@ impl Root {
         }
     }
 
-    /// Returns what the origin of a text is called.
+    /// Returns the words for the origin of a text.
     fn words(&self) -> String {
         match self {
             Root::Ours => "disk".into(),
@@ -160,8 +159,8 @@ impl Root {
     }
 }
 
-/// Returns device and inode of a directory, without asking a file server, which may not
-/// answer.
+/// Returns the device and inode of a directory. The kernel does not ask a file server for them,
+/// which may not answer.
 fn identity(root: &OwnedFd) -> Option<(u32, u32, u64)> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let found = statx(root, "", flags, StatxFlags::INO).ok()?;
@@ -169,8 +168,8 @@ fn identity(root: &OwnedFd) -> Option<(u32, u32, u64)> {
 }
 
 fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
-    // A program's debug information may name any file: under sudo the user sees no more
-    // of them than without.
+    // The debug information of a program may name any file: under sudo the user must not see more
+    // files than without.
     let file = probe::files::of_user()
         .open_beneath(root.open()?, path)
         .map_err(why)?;
@@ -182,7 +181,7 @@ fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
     })
 }
 
-/// Reads a file of Python that is in a zip archive: the path goes on behind the archive's.
+/// Reads a file in a zip archive, as Python has it: the path continues behind that of the archive.
 fn read_in_archive(root: &Root, path: &Path) -> Option<SourceText> {
     let outer = path.ancestors().skip(1).take(DEPTH_MAX);
     let opened = outer.filter(|archive| archive.parent().is_some());
@@ -200,8 +199,8 @@ fn read_in_archive(root: &Root, path: &Path) -> Option<SourceText> {
     })
 }
 
-/// Reads at most [`BYTES_MAX`]. A byte more is asked for, to know whether there is one.
-/// What is no UTF-8 is replaced.
+/// Reads at most [`BYTES_MAX`] bytes. One more is requested, to find out whether the file is
+/// larger. Invalid UTF-8 is replaced.
 fn read(file: File) -> Result<String, &'static str> {
     let mut bytes = Vec::new();
     let mut limited = file.take(BYTES_MAX + 1);
@@ -213,7 +212,7 @@ fn read(file: File) -> Result<String, &'static str> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns why a file was not opened, in a few words for a list.
+/// Says in a few words why a file was not opened.
 fn why(reason: Reason) -> &'static str {
     match reason {
         Reason::FileGone => "not there",
@@ -292,7 +291,7 @@ mod tests {
             (text.line(1), text.origin.as_str()),
             (Some("mapped"), "source map")
         );
-        // Both places are named.
+        // The error names both places.
         let error = find("/nowhere/src/b.c", &map, &[]).expect_err("it is not there");
         assert_eq!(error.matches("not there").count(), 2, "{error}");
     }

@@ -1,5 +1,5 @@
-//! The *options*: one table of what can be set, what it is when nothing is, and
-//! how its value is read. The values are read as those of the command line are.
+//! The *options*: a table of all settings, with their defaults and the functions that read and
+//! write their values. Values are parsed as on the command line.
 
 use super::Settings;
 use super::quote::quote;
@@ -10,21 +10,20 @@ use clap::ValueEnum;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// An option of the configuration: its name, its default, and how its value is read and
-/// written.
+/// An option of the configuration.
 pub struct Choice {
     pub section: &'static str,
     pub key: &'static str,
     /// Its default value, as TOML.
     pub default: &'static str,
     pub help: &'static str,
-    /// Reads a value from text into the settings. The error says what is wrong with it.
+    /// Parses a value into the settings. The error says what is wrong with it.
     pub read: fn(&mut Settings, &str) -> Result<(), String>,
-    /// Returns the present value as TOML; None if it is the default.
+    /// Returns the present value as TOML. None if it is the default.
     pub show: fn(&Settings) -> Option<String>,
 }
 
-/// Every option, in the order in which they are written.
+/// Every option, in the order in which they are written to a file.
 pub const OPTIONS: &[Choice] = &[
     Choice {
         section: "sample",
@@ -259,7 +258,7 @@ pub const OPTIONS: &[Choice] = &[
     },
 ];
 
-/// A folder; empty for `none`.
+/// Parses a folder. `none` gives an empty path.
 fn spool(text: &str) -> Result<PathBuf, String> {
     match text {
         "none" => Ok(PathBuf::new()),

@@ -1,7 +1,7 @@
-//! Where configuration files are. That of the machine belongs to root. The user's own, or
-//! the one that `PROFTOP_CONFIG` names, is read with that user's rights, and only if it is
-//! a small regular file. Messages repeat no more of it than a key, so that no other file
-//! can be read by naming it.
+//! Where configuration files are. The file of the machine belongs to root. The user's own file, or
+//! the one that `PROFTOP_CONFIG` names, is read with that user's rights, and only if it is a small
+//! regular file. Messages repeat nothing of its contents but keys, so that naming another file does
+//! not reveal its contents.
 
 use crate::failure::without_numbers;
 use crate::user_files::{Manner, Refusal, UserFiles};
@@ -12,28 +12,27 @@ use std::path::PathBuf;
 
 /// The file for all users of the machine.
 const MACHINE: &str = "/etc/proftop.toml";
-/// What `PROFTOP_CONFIG` is set to by who wants no file to be read.
+/// The value of `PROFTOP_CONFIG` with which no file is read.
 const NO_FILE: &str = "/dev/null";
-/// The largest file that is read.
+/// Maximum size of a file, in bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// A configuration file, and whose it is.
+/// A configuration file, and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
     path: PathBuf,
     is_users: bool,
-    /// `PROFTOP_CONFIG` names it, so that a user expects it to be there.
+    /// Whether `PROFTOP_CONFIG` names it, so that the user expects it to exist.
     is_named: bool,
 }
 
-/// Returns the files that are read, in this order. Later ones override earlier ones.
+/// Returns the files to read, in this order. Later ones override earlier ones.
 pub fn files() -> Vec<ConfigFile> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     places(UserRights::current().user(), variable)
 }
 
-/// Returns the home directory, under sudo that of the user who called it. None if it is not
-/// known.
+/// Returns the home directory; under sudo, that of the user who called it. None if it is not known.
 pub fn home() -> Option<PathBuf> {
     UserRights::current()
         .user()
@@ -42,8 +41,8 @@ pub fn home() -> Option<PathBuf> {
         .filter(|home| home.is_absolute())
 }
 
-/// Returns the files, the one that wins last; none if `PROFTOP_CONFIG` is `/dev/null`.
-/// `variable` reads the environment.
+/// Returns the files; the last one wins. Empty if `PROFTOP_CONFIG` is `/dev/null`. `variable` reads
+/// the environment.
 fn places(
     invoking: Option<&InvokingUser>,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -82,18 +81,18 @@ impl ConfigFile {
         self.is_users
     }
 
-    /// Whether a user has named this very file, which is then expected to be there.
+    /// Whether the user has named this file, so that it should exist.
     pub fn is_named(&self) -> bool {
         self.is_named
     }
 
-    /// Returns the name of the file for a message, without what a terminal would act on.
+    /// Returns the name of the file for a message, without characters that a terminal acts on.
     pub fn name(&self) -> String {
         let bytes = self.path.as_os_str().as_encoded_bytes();
         symbolize::sanitize(bytes).into_owned()
     }
 
-    /// Reads the file. None if there is none; the error says why it cannot be read.
+    /// Reads the file. None if it does not exist; the error says why it cannot be read.
     pub fn read(&self) -> Result<Option<String>, String> {
         let own = UserRights::own();
         let files = if self.is_users {
@@ -114,8 +113,7 @@ impl ConfigFile {
         }
     }
 
-    /// Writes the file if there is none. An existing one is never overwritten, as it is
-    /// somebody's work.
+    /// Creates the file. An existing one is never overwritten, because a user has written it.
     pub fn write_new(&self, text: &str) -> Result<(), Refusal> {
         let files = UserFiles::current();
         if let Some(folder) = self.path.parent() {

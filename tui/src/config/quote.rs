@@ -1,8 +1,8 @@
-//! Texts as TOML has them.
+//! Strings in TOML.
 
 use std::fmt::Write as _;
 
-/// Returns a text as TOML has it: in quotes, with what would end or change it escaped.
+/// Returns a text as a TOML string: in quotes, with special characters escaped.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

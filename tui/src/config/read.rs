@@ -1,5 +1,5 @@
-//! From TOML to settings. Every key is read by itself: a wrong one is reported, the others
-//! are used.
+//! Reads settings from TOML. Every key is read by itself: a wrong one is reported, the others are
+//! used.
 
 use super::options::OPTIONS;
 use super::{Complaint, Settings};
@@ -9,13 +9,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// How many bytes of a key are shown in a complaint.
+/// Maximum number of bytes of a key in a complaint.
 const SHOWN_BYTES_MAX: usize = 40;
 
 /// The sections whose keys are not in the table of options.
 const FREE_SECTIONS: [&str; 2] = ["keys", "source-map"];
 
-/// Reads the text of a file into the settings, and returns what is wrong in it.
+/// Reads the text of a file into the settings, and returns the complaints about it.
 pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
     let mut reader = Reader {
         text,
@@ -27,18 +27,18 @@ pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
         Ok(table) => reader.sections(table.get_ref()),
         Err(error) => {
             let at = error.span().unwrap_or(0..0);
-            // The parser's own words are for who knows how it works.
+            // The parser's own message presumes knowledge of its terms.
             reader.complain(at, NOT_TOML);
         }
     }
     reader.complaints
 }
 
-/// What is said where a file cannot be read on, and nothing of it is used.
+/// The complaint about a file that is not valid TOML. Nothing of it is used.
 const NOT_TOML: &str = "not TOML: a line is [section], or key = value, and a text stands in \
                         quotes, as in name = \"dark\"";
 
-/// Reads one file. Complaints are collected, and reading goes on behind each.
+/// Reads one file. Complaints are collected, and reading continues after each.
 struct Reader<'a> {
     text: &'a str,
     file: &'a str,
@@ -47,7 +47,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads all sections of a file. An unknown one is told once, and not each of its keys.
+    /// Reads all sections of a file. For an unknown one there is one complaint, not one for each
+    /// key.
     fn sections(&mut self, table: &DeTable) {
         for (name, value) in table {
             let section: &str = name.get_ref();
@@ -66,8 +67,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a section whose keys are in the table of options. Values of any kind are
-    /// turned into text first, and read by the same functions as those of the command line.
+    /// Reads a section whose keys are in the table of options. Values of any type are turned into
+    /// text first, and parsed by the same functions as those of the command line.
     fn options(&mut self, section: &str, table: &DeTable) {
         for (name, value) in table {
             let key: &str = name.get_ref();
@@ -97,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `freeze = "space"` or `freeze = ["space", "Z"]`
+    /// Reads the section `[keys]`: `freeze = "space"` or `freeze = ["space", "Z"]`.
     fn keys(&mut self, table: &DeTable) {
         for (name, value) in table {
             let action: &str = name.get_ref();
@@ -119,7 +120,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            // Half of the keys would be neither what the user wrote nor the default.
+            // Some of the keys would be neither what the user wrote nor the default.
             if !is_whole {
                 continue;
             }
@@ -138,7 +139,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `"/build/src" = "/home/ann/src"`
+    /// Reads the section `[source-map]`: `"/build/src" = "/home/ann/src"`.
     fn source_map(&mut self, table: &DeTable) {
         let mut maps = Vec::new();
         for (from, value) in table {
@@ -154,13 +155,13 @@ impl Reader<'_> {
                 ),
             }
         }
-        // Of two mappings of one folder that of the file read last counts.
+        // If two files map the same folder, the file that is read last wins.
         maps.append(&mut self.settings.source_maps);
         self.settings.source_maps = maps;
     }
 
-    /// Adds a complaint about what stands at these bytes of the file. Line and column count
-    /// from 1, the column in characters.
+    /// Adds a complaint about these bytes of the file. Line and column count from 1, the column in
+    /// characters.
     fn complain(&mut self, at: Range<usize>, what: &str) {
         let before = self.text.get(..at.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -174,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns a single value as text. None for lists, sections and times.
+/// Returns a single value as text. None for arrays, tables and times.
 fn scalar(value: &DeValue) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -185,7 +186,7 @@ fn scalar(value: &DeValue) -> Option<String> {
     }
 }
 
-/// Reads the name of a key, such as `ctrl-x`. None if it is none.
+/// Parses the name of a key, such as `ctrl-x`. None if it is invalid.
 fn key(value: &Spanned<DeValue>) -> Option<Key> {
     match value.get_ref() {
         DeValue::String(text) => text.parse().ok(),
@@ -193,7 +194,7 @@ fn key(value: &Spanned<DeValue>) -> Option<Key> {
     }
 }
 
-/// A key of the file, for a message.
+/// Returns a key of the file for a message.
 fn shown(key: &str) -> String {
     let end = key.floor_char_boundary(SHOWN_BYTES_MAX);
     symbolize::sanitize(&key.as_bytes()[..end]).into_owned()

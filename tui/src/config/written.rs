@@ -1,5 +1,4 @@
-//! Configurations that proftop writes: a template, in which everything is a comment, and
-//! the settings in effect.
+//! Writes configurations: a template, in which everything is a comment, and the settings in effect.
 
 use super::Settings;
 use super::options::OPTIONS;
@@ -12,7 +11,7 @@ const ABOUT: &str = "\
 # Take away a # to change something.
 ";
 
-/// Every option with its default, as a comment.
+/// Returns every option with its default, as a comment.
 pub fn template() -> String {
     format!("{ABOUT}{}", write("# ", &Settings::default()))
 }
@@ -22,8 +21,8 @@ pub fn effective(settings: &Settings) -> String {
     write("", settings)
 }
 
-/// Writes all options, section by section, each with what it is for behind it. `mark`
-/// stands before each: the sign of a comment for a template, empty for what is in effect.
+/// Writes all options, section by section, each with its description after it. `mark` is put before
+/// each: the sign of a comment for a template, or an empty string.
 fn write(mark: &str, settings: &Settings) -> String {
     let mut text = String::new();
     let mut section = "";
@@ -65,8 +64,8 @@ fn write(mark: &str, settings: &Settings) -> String {
     text
 }
 
-/// Actions whose keys differ by the view, each with all keys that it has somewhere. A line of their
-/// own would give them the same keys in all views, so that they stand in a comment.
+/// Returns the actions whose keys differ by the view, each with all its keys. They are written as
+/// comments: a setting would give them the same keys in all views.
 fn varying(keymap: &Keymap) -> Vec<(&Binding, String)> {
     let all = keymap.all();
     let listed = unique(keymap);
@@ -95,9 +94,8 @@ fn varying(keymap: &Keymap) -> Vec<(&Binding, String)> {
         .collect()
 }
 
-/// An action that has its keys from several bindings has the first's: a file
-/// gives all of them the same ones. Those whose keys differ by the view are
-/// left out: to write them down would change them.
+/// Returns one binding for each action that has the same keys in all views. Actions whose keys
+/// differ by the view are left out: writing them as settings would change them.
 fn unique(keymap: &Keymap) -> Vec<&Binding> {
     let all = keymap.all();
     all.iter()
@@ -127,7 +125,7 @@ mod tests {
         assert_eq!(settings.keymap, Keymap::default());
         let odd = Mapping::written("/a\n\"b\"\\", "~/c\u{7f}=");
         settings.source_maps.extend(odd);
-        // And what holds says all of it again.
+        // The settings in effect, written and read again, are the same.
         let again = effective(&settings);
         let mut other = Settings::default();
         assert_eq!(read(&again, "c", &mut other), []);
@@ -141,7 +139,7 @@ mod tests {
         let told = keymap.all().iter().filter(|each| !each.help.is_empty());
         for binding in told {
             let line = format!("# {} = [", binding.name);
-            // Of those that have other keys in some views stands what these are.
+            // An action with different keys in some views has a comment with its keys.
             let about = format!("# {}: ", binding.name);
             assert!(
                 template.contains(&line) || template.contains(&about),

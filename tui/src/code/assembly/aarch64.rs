@@ -1,23 +1,24 @@
-//! Instructions of AArch64, by yaxpeax-arm. Where one jumps to is in a few of its bits.
+//! Instructions of AArch64, decoded by yaxpeax-arm. The targets of branches are decoded here.
 
 use super::column;
 use yaxpeax_arch::{Decoder as _, U8Reader};
 use yaxpeax_arm::armv8::a64::InstDecoder;
 
-/// Bytes of an instruction.
+/// The length of an instruction in bytes.
 const BYTES: usize = 4;
 
-/// An instruction, or what is left of one at the end of the code.
+/// An instruction, or the incomplete rest of one at the end of the code.
 #[derive(Debug, Clone, Copy)]
 pub struct Word {
     bits: u32,
-    /// Where it is linked to.
+    /// Its link-time address.
     pub address: u64,
-    /// Its bytes.
+    /// Its length in bytes, which is less than 4 for an incomplete one.
     pub len: u64,
 }
 
-/// Gives each instruction, and how far behind the beginning it is.
+/// Calls `each` with the offset of each instruction from the beginning of `bytes`, and the
+/// instruction.
 pub fn decode(bytes: &[u8], address: u64, mut each: impl FnMut(u64, Word)) {
     for (number, chunk) in (0..).zip(bytes.chunks(BYTES)) {
         let mut word = [0; BYTES];
@@ -33,13 +34,13 @@ pub fn decode(bytes: &[u8], address: u64, mut each: impl FnMut(u64, Word)) {
 }
 
 impl Word {
-    /// `bl`, or `blr` and those of its kin that check a signature.
+    /// Whether it is `bl`, `blr` or one of `blraaz`, `blrabz`, … that check a signature.
     pub fn is_call(self) -> bool {
         self.is_whole()
             && (self.bits >> 26 == 0b10_0101 || matches!(self.bits >> 21, 0x6b1 | 0x6b9))
     }
 
-    /// The address that it calls or jumps to, if that stands in it.
+    /// Returns the address that it calls or jumps to. None if the instruction does not contain it.
     pub fn branch(self) -> Option<u64> {
         let words = match self.bits {
             // b, bl
@@ -56,7 +57,7 @@ impl Word {
             .then(|| self.address.wrapping_add_signed(words * BYTES as i64))
     }
 
-    /// The instruction, with the name of its target instead of the address.
+    /// Returns the instruction as text, with the name of its target instead of the address.
     pub fn text(self, target: Option<&str>) -> String {
         let Some(text) = self.decoded() else {
             let digits = 2 * self.len as usize;
@@ -71,7 +72,7 @@ impl Word {
         if operands.is_empty() {
             return mnemonic.to_owned();
         }
-        // An address is told by how far it is: `$+0x10`.
+        // yaxpeax-arm writes an address as a distance: `$+0x10`.
         let operands = match (operands.split_once('$'), self.relative_to()) {
             (Some((before, distance)), from) => match target {
                 Some(target) => format!("{before}{target}"),
@@ -89,11 +90,12 @@ impl Word {
         let bytes = self.bits.to_le_bytes();
         let decoded = InstDecoder::default().decode(&mut U8Reader::new(&bytes));
         let text = decoded.ok()?.to_string();
-        // What is no instruction is written as one that traps.
+        // Invalid code is decoded as `udf`, an instruction that traps.
         (self.is_whole() && !text.starts_with("udf")).then_some(text)
     }
 
-    /// What the distance in it is counted from: `adrp` counts pages.
+    /// Returns the address to which the distance is relative. For `adrp` it is the start of the
+    /// page.
     fn relative_to(self) -> u64 {
         if self.bits & 0x9f00_0000 == 0x9000_0000 {
             self.address & !0xfff
@@ -107,12 +109,12 @@ impl Word {
     }
 }
 
-/// The number with a sign in some bits.
+/// Returns the signed number in `count` bits from bit `at` on.
 fn signed(bits: u32, at: u32, count: u32) -> i64 {
     i64::from((bits << (32 - at - count)).cast_signed() >> (32 - count))
 }
 
-/// `+0x10` or `-0x10`
+/// Parses a distance, as in `+0x10` or `-0x10`.
 fn parse(distance: &str) -> Option<i64> {
     let (sign, digits) = match distance.strip_prefix('-') {
         Some(digits) => (-1, digits),

@@ -1,17 +1,18 @@
-//! Instructions of x86, by iced.
+//! Instructions of x86, decoded by iced.
 
 use super::{OPERANDS_AT, Syntax, column};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter};
 use iced_x86::{Instruction, IntelFormatter};
 
-/// Gives each instruction, and how far behind the beginning it is.
+/// Calls `each` with the offset of each instruction from the beginning of `bytes`, and the
+/// instruction.
 pub fn decode(bits: u32, bytes: &[u8], address: u64, mut each: impl FnMut(u64, Instruction)) {
     let mut decoder = Decoder::with_ip(bits, bytes, address, DecoderOptions::NONE);
     while decoder.can_decode() {
         let position = decoder.position();
         let mut decoded = decoder.decode();
         if decoded.is_invalid() {
-            // The next byte may begin a good one.
+            // A valid instruction may begin at the next byte.
             decoded.set_len(1);
             if decoder.set_position(position + 1).is_err() {
                 break;
@@ -27,7 +28,7 @@ pub fn is_call(decoded: &Instruction) -> bool {
     matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
 }
 
-/// The address that it calls or jumps to, if that stands in it.
+/// Returns the address that the instruction calls or jumps to. None if it does not contain it.
 pub fn branch(decoded: &Instruction) -> Option<u64> {
     let flow = decoded.flow_control();
     let is_near = matches!(
@@ -38,7 +39,7 @@ pub fn branch(decoded: &Instruction) -> Option<u64> {
     (is_near && target != 0).then_some(target)
 }
 
-/// The instruction, with the name of its target instead of the address.
+/// Returns the instruction as text, with the name of its target instead of the address.
 pub fn text(decoded: &Instruction, syntax: Syntax, target: Option<&str>) -> String {
     match syntax {
         Syntax::Att => write(decoded, &mut GasFormatter::new(), target),
@@ -46,7 +47,7 @@ pub fn text(decoded: &Instruction, syntax: Syntax, target: Option<&str>) -> Stri
     }
 }
 
-/// Operands are in a column of their own, numbers as `0x1f`.
+/// Writes an instruction, with operands in a column of their own and numbers as in `0x1f`.
 fn write(decoded: &Instruction, formatter: &mut dyn Formatter, target: Option<&str>) -> String {
     let options = formatter.options_mut();
     options.set_uppercase_hex(false);

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 use test_support::{Process, Scratch, compile};
 
-/// Makes a function while it runs, tells of it in a map or a dump, prints where it is, and
-/// waits until its input ends.
+/// A program that makes a function at run time, describes it in a perf map or a dump, prints its
+/// address, and waits until its input ends.
 const SOURCE: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,14 +54,14 @@ int main(int count, char **words)
 }
 "#;
 
-/// A process that has made its function.
+/// A process that has made a function.
 struct Runtime {
     child: Process,
     address: u64,
 }
 
 impl Runtime {
-    /// `None` where there is no compiler, and then says so.
+    /// Starts the program. None, with a message, if there is no compiler.
     fn start(scratch: &Scratch, dump: bool) -> Option<Self> {
         let source = scratch.write("runtime.c", SOURCE);
         let program = source.with_extension("");
@@ -130,11 +130,11 @@ fn code_is_read_in_the_memory_of_its_process() {
     );
     assert!(body.notes.concat().contains("memory"), "{:?}", body.notes);
 
-    // By now another function has the place.
+    // Another function is at that address by now.
     let (body, done) = read(&runtime.wanted("other"));
     assert!(done.is_err_and(|why| why.contains("other code")));
     assert!(body.covers(runtime.address + 3));
-    // A hit that no map covers, and a process without a map.
+    // An address that no map covers, and a process without a map.
     let mut beside = runtime.wanted("count");
     beside.hits[0].address = 0x1000;
     let (_, done) = read(&beside);
@@ -155,7 +155,7 @@ fn a_dump_has_the_code_itself() {
     let Some(runtime) = Runtime::start(&scratch, true) else {
         return;
     };
-    // What an earlier process of that number has left does not hide it.
+    // A stale map of an earlier process with the same pid does not hide the dump.
     let map = format!("/tmp/perf-{}.map", runtime.child.id());
     let map = std::fs::File::create(map).expect("a map");
     map.set_modified(SystemTime::UNIX_EPOCH)

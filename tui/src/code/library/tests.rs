@@ -1,4 +1,4 @@
-//! The code of programs that are compiled here.
+//! Tests with programs that are compiled here.
 
 use super::*;
 use crate::code::{Piece, Syntax};
@@ -37,7 +37,7 @@ struct Program {
     path: PathBuf,
 }
 
-/// `None` where there is no compiler.
+/// Compiles the program. None if there is no compiler.
 fn compile(flags: &[&str]) -> Option<Program> {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("sum.c");
@@ -48,7 +48,7 @@ fn compile(flags: &[&str]) -> Option<Program> {
     Some(Program { folder, path })
 }
 
-/// Where in the file the code of a function is.
+/// Returns the offset of a function's code in the file.
 fn start_of(path: &Path, function: &str) -> u64 {
     let file = fs::File::open(path).expect("it is there");
     let symbols = symbolize::ElfSymbols::read(&file).expect("an ELF file");
@@ -119,7 +119,7 @@ fn a_function_with_its_lines_and_its_text() {
     assert!(body.files[file as usize].ends_with("/sum.c"));
     let source = body.text.as_ref().expect("a text");
     assert_eq!(source.line(10), Some("        all += add(numbers[i], i);"));
-    // Every instruction is of one of its lines, what was inlined as well.
+    // All instructions have a line of the function; that holds for inlined ones, too.
     let lines = piece.instructions.iter().filter_map(|i| i.place);
     assert!(
         lines
@@ -132,14 +132,14 @@ fn a_function_with_its_lines_and_its_text() {
         .iter()
         .filter_map(|i| i.inlined.as_deref());
     assert_eq!(inlined.next(), Some("add (sum.c:3)"));
-    // Jumps inside of it count from its start.
+    // Targets of jumps inside the function are distances from its start.
     assert!(
         text(piece)
             .iter()
             .any(|text| text.starts_with('j') && text.contains(" +0x"))
     );
 
-    // Of what was inlined, only its own instructions.
+    // Of an inlined function only its own instructions are shown.
     let own = piece.instructions.iter().filter(|i| i.inlined.is_some());
     let own: Vec<u64> = own.map(|i| i.offset).collect();
     let body = self::body(&wanted(&program.path, "add", own[0], Some("sum")));
@@ -170,7 +170,7 @@ fn what_is_too_long_is_cut() {
     };
     assert_eq!(piece.range, start..start + (256 << 10));
     assert!(piece.cut > 300_000 - (256 << 10));
-    // What was hit behind it is counted by its address.
+    // Samples beyond the limit are counted by their address.
     assert!(body.find(start + 100).is_some() && body.find(start + 299_000).is_none());
     assert!(body.covers(start + 299_000));
 }
@@ -231,7 +231,7 @@ fn what_cannot_be_had_says_why() {
         ..good.clone()
     };
     check(&nowhere, "not known which file");
-    // For another machine: RISC-V is 243.
+    // Code for another processor: 243 is RISC-V.
     let mut bytes = fs::read(path).expect("read");
     bytes[18] = 243;
     fs::write(path, &bytes).expect("written");
@@ -241,7 +241,7 @@ fn what_cannot_be_had_says_why() {
     drop(program.folder);
 }
 
-/// Files of which anything may be wrong.
+/// Damage at any place of the file is survived.
 #[test]
 fn damaged_files_are_no_harm() {
     let Some(program) = compile(&["-g", WITH_ID]) else {
@@ -278,7 +278,7 @@ fn what_was_found_is_kept_until_the_next_visit() {
     let wanted = wanted(&program.path, "sum", start, None);
     let first = library.body(&wanted);
     assert!(Arc::ptr_eq(&first, &library.body(&wanted)));
-    // An address that is not in it is looked for once.
+    // An address that has no code is looked for once.
     let mut more = wanted.clone();
     more.hits.push(Hit {
         address: 1,
