@@ -1,4 +1,4 @@
-//! What each subcommand does, and what has to be true before sampling starts.
+//! The subcommands, and the checks before sampling starts.
 
 mod agent;
 mod batch;
@@ -46,11 +46,10 @@ use probe::privilege::InvokingUser;
 use reach::probe_target;
 use std::io::{self, Write};
 
-/// Does what the command line asks for, and returns the exit status. `main` prints the
-/// failure.
+/// Carries out a request, and returns the exit status. `main` prints the failure.
 pub fn run(request: Request) -> Result<Exit, Failure> {
-    // A command of the user is started before rights are given up: see `confine::process`. So is
-    // proftop-fleet, which takes the place of this process and has rules of its own.
+    // A command of the user is started before rights are dropped: see `confine::process`. So is
+    // proftop-fleet, which replaces this process and confines itself.
     if !matches!(request, Request::Top(_) | Request::Fleet(_)) {
         confine::process();
     }
@@ -62,7 +61,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
             | Request::Export(_)
             | Request::Merge(_)
     ) {
-        // They read recordings, and take no samples.
+        // These read recordings and take no samples.
         confine::thread(Duty::Showing);
     }
     match request {
@@ -90,8 +89,8 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Configuration(task) => configuration::run(task),
         Request::Top(config) => {
             complain(&config.look.complaints);
-            // Rights come first: a user who lacks them has to know that, whether there is a
-            // terminal to draw on or not.
+            // Rights are checked first: a user who lacks them has to learn that, even without a
+            // terminal to draw on.
             let subject = prepare(&config)?;
             confine::process();
             if config.mode == Mode::Screen && !config.look.plain {
@@ -107,7 +106,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
     }
 }
 
-/// Makes the event loop of the main thread.
+/// Creates the event loop of the main thread.
 fn event_loop() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -115,32 +114,32 @@ fn event_loop() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))
 }
 
-/// Prints what is wrong with the configuration before anything is drawn, so that it can
-/// still be read when the screen is left.
+/// Prints the mistakes in the configuration before anything is drawn, so that they can be read
+/// after the screen is left.
 fn complain(complaints: &[Complaint]) {
     for complaint in complaints {
         stderr::say(complaint);
     }
 }
 
-/// What a run samples and how, once it is known to be possible.
+/// The target of a run and the way to sample it, after the checks.
 #[derive(Debug)]
 pub struct Subject {
     pub target: Target,
     pub sampler: Sampler,
-    /// The user's command: its process exists, and waits before it runs the program.
-    /// Release it as soon as the sampler watches its pid.
+    /// The user's command: its process exists, and waits before it executes the program. Release it
+    /// as soon as the sampler watches its pid.
     pub held: Option<HeldCommand>,
 }
 
-/// Makes every check that can fail before the screen opens. The order decides which failure
-/// a user reads first: what was typed, then the target, then the rights.
+/// Makes all checks that can fail before the screen opens. The order decides which failure the user
+/// reads first: on the command line, then on the target, then on rights.
 pub fn prepare(config: &Config) -> Result<Subject, Failure> {
     check_rate(config.sample.rate_hz, features::max_sample_rate())?;
     let target = Target::resolve(&config.target)?;
     let mut asked = probe_target(&target);
     if config.command.is_some() {
-        // It will be a process of ours, like this one.
+        // The command will be a child of this process, with the same owner.
         asked.pids = vec![std::process::id()];
     }
     let sampler = Sampler::choose(config.sample.engine, &asked)?;
@@ -192,8 +191,8 @@ fn check_rate(rate_hz: u32, max: Option<u32>) -> Result<(), Failure> {
     }
 }
 
-/// Writes text to standard output. It is no failure if whoever reads it stops early, as
-/// `head` does.
+/// Writes text to standard output. If the reader closes it early, as `head` does, that is no
+/// failure.
 pub fn print(text: &str) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

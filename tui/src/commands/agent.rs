@@ -1,5 +1,5 @@
-//! `agent save` and `agent status`: asks a running flight recorder at its control socket
-//! (`record/control.rs`), and prints the answer.
+//! `agent save` and `agent status`: sends the request to a running flight recorder at its control
+//! socket (`record/control.rs`), and prints the answer.
 
 use super::print;
 use crate::calendar;
@@ -15,13 +15,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the recorder may take to accept the connection.
+/// How long the recorder may take to accept a connection.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
-/// How long the answer may take: a report, and writing a file.
+/// How long the recorder may take to answer: it makes a report, or writes a file.
 const ANSWER_WAIT: Duration = Duration::from_secs(70);
 
-/// The longest answer that is read, in bytes.
+/// The maximum length of an answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// Runs `agent save` or `agent status`.
@@ -30,7 +30,8 @@ pub fn run(ask: &AskAgent) -> Result<Exit, Failure> {
         Question::Save { note } => format!("save {note}"),
         Question::Status { .. } => "status".into(),
     };
-    // A path that the user names leads no further than the user could go alone.
+    // If the user names the path, it is opened with the user's own rights: under sudo it must not
+    // lead to files of others.
     let own = UserRights::own();
     let (path, rights) = match &ask.control {
         Some(path) => (path.as_path(), UserRights::current()),
@@ -51,11 +52,11 @@ pub fn run(ask: &AskAgent) -> Result<Exit, Failure> {
     }
 }
 
-/// Sends a line, and returns the line that comes back.
+/// Sends a line, and returns the answer, which is a line.
 fn exchange(path: &Path, line: &str) -> io::Result<String> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // It is that of connecting, too (unix_stream_connect in Linux).
+    // The send timeout also limits connecting (unix_stream_connect in Linux).
     set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_WAIT))?;
     set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_WAIT))?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -71,7 +72,7 @@ fn exchange(path: &Path, line: &str) -> io::Result<String> {
     }
 }
 
-/// Adds to a failure how an agent is started.
+/// Adds to a failure how to start an agent.
 pub fn with_ways_to_start(failure: Failure) -> Failure {
     failure
         .remedy(
@@ -110,7 +111,7 @@ fn unreachable(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Prints where the minutes are that were saved.
+/// Prints the path of the saved file.
 fn saved(answer: &Value) -> Result<Exit, Failure> {
     match answer["saved"].as_str() {
         Some(path) => print(&format!("{}\n", safe(path))),
@@ -121,7 +122,7 @@ fn saved(answer: &Value) -> Result<Exit, Failure> {
     }
 }
 
-/// What the agent says of itself, in a few lines.
+/// Formats the status of the agent in a few lines.
 fn status(answer: &Value) -> String {
     let text = |value: &Value| safe(value.as_str().unwrap_or_default());
     let number = |value: &Value| value.as_u64().unwrap_or_default();

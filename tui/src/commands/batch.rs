@@ -1,5 +1,4 @@
-//! `--batch`: one report after each delay, to standard output or a file; no
-//! screen.
+//! `--batch`: writes one report after each delay to standard output or a file, without a screen.
 
 use super::Subject;
 use super::headless::HeadlessRun;
@@ -21,14 +20,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Runs `--batch`: samples, and writes a report after each delay, until the number of
-/// reports is reached, the target ends or a signal comes.
+/// Runs `--batch`: samples, and writes a report after each delay, until the number of reports is
+/// reached, the target ends or a signal arrives.
 pub fn run(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exit, Failure> {
     super::event_loop()?.block_on(report(config, subject, batch))
 }
 
-/// Takes snapshots from the engine and writes a report of each, until the engine has made
-/// the last one, or nobody reads the output any more.
+/// Takes snapshots from the engine and writes a report of each, until the engine has made the last
+/// one, or the reader of the output has closed it.
 async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exit, Failure> {
     let mut output = Output::open(batch.file.as_deref(), batch.overwrite)?;
     let reader = output.reader()?;
@@ -46,14 +45,13 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 let text = faults::catch("writing a report", || {
                     render(&snapshot, config, batch, &output)
                 });
-                // A caught panic is reported when the program ends; the next report is
-                // tried again.
+                // A caught panic is reported when the program ends. The next report is still tried.
                 if !output.write(text.unwrap_or_default().as_bytes())? {
                     is_left = true;
                     break;
                 }
             }
-            // Whoever reads our output has closed it.
+            // The reader of the output has closed it.
             () = reader.gone() => {
                 is_left = true;
                 break;
@@ -65,8 +63,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
     stopped?.exit(samples > 0 || is_left).await
 }
 
-/// Returns the report of a snapshot. The first one may have a head that the others have
-/// not.
+/// Returns the report of a snapshot. Some formats have a head before the first report only.
 fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Output) -> String {
     let mut snapshot = in_order(snapshot, config.look.sort);
     let comm = config.target.comm.as_ref();
@@ -89,7 +86,7 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
         stderr::say(&said);
     }
     let text = report.render(batch.format, output.is_empty());
-    // Markdown, CSV and JSON are for programs, which read what is written.
+    // Programs read Markdown, CSV and JSON: these keep all characters.
     if config.look.ascii && batch.format == Format::Text {
         text.replace('…', &ascii::plain('…').to_string())
     } else {
@@ -97,8 +94,8 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
     }
 }
 
-/// Returns the snapshot with its functions in the order that was asked for. Snapshots come
-/// in the order of self samples.
+/// Returns the snapshot with its functions in the order of `sort`. The engine sorts them by self
+/// samples.
 fn in_order(snapshot: &Snapshot, sort: Sort) -> Cow<'_, Snapshot> {
     if sort == Sort::SelfTime {
         return Cow::Borrowed(snapshot);
@@ -112,7 +109,7 @@ fn in_order(snapshot: &Snapshot, sort: Sort) -> Cow<'_, Snapshot> {
     Cow::Owned(snapshot)
 }
 
-/// Converts a time of the samples' clock to milliseconds since 1970.
+/// Converts a time of the clock of samples to milliseconds since 1970.
 fn unix_ms_at(time_ns: u64) -> u64 {
     let ago = Duration::from_nanos(probe::now_ns().saturating_sub(time_ns));
     let now = SystemTime::now()

@@ -1,5 +1,5 @@
-//! What takes the samples of a run: BPF, or perf where BPF is not possible. It is decided
-//! before the screen opens, as far as that can be known by then.
+//! The choice of what takes the samples of a run: BPF, or perf where BPF is not possible. As far as
+//! possible, it is made before the screen opens.
 
 use crate::choices::EngineChoice;
 use crate::failure::rights::{Invocation, cannot_open_clocks, cannot_sample, not_even_by_perf};
@@ -10,19 +10,19 @@ use probe::privilege::Rights;
 use probe::{BpfSource, Happening, PerfSource, Source, features};
 use rustix::io::Errno;
 
-/// What will be tried to take samples.
+/// The sampler that will be tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sampler {
     Bpf,
-    /// The kernel may still refuse the programs.
+    /// BPF, or perf if the kernel refuses the BPF programs.
     BpfElsePerf,
-    /// And why it is not BPF, unless it was asked for.
+    /// Perf. The text says why it is not BPF; None if the user chose perf.
     Perf(Option<String>),
 }
 
 impl Sampler {
-    /// Chooses a sampler for this target, by the rights that we have. For a command that is
-    /// not started yet the target is this process, which has the same owner.
+    /// Chooses a sampler for this target, by the rights of this process. For a command that is not
+    /// started yet the target is this process, which has the same owner.
     pub fn choose(choice: EngineChoice, target: &probe::Target) -> Result<Self, Failure> {
         match choice {
             EngineChoice::Bpf => {
@@ -39,16 +39,15 @@ impl Sampler {
                     Ok(()) => Ok(Self::Perf(Some(format!(
                         "sampling by perf, not BPF: {why}"
                     )))),
-                    // If neither works, the message says what BPF needs, which is the
-                    // better of the two.
+                    // If neither works, the message says what BPF needs, because BPF shows more.
                     Err(_) => Err(*failure),
                 },
             },
         }
     }
 
-    /// Returns an error if something is to be counted that cannot be here, by this sampler: the
-    /// numbers would be 0 and look like an answer.
+    /// Returns an error if this sampler cannot count the metric here: the numbers would be 0 and
+    /// look like an answer.
     pub fn check_counted(&self, counted: &Counted) -> Result<(), Failure> {
         let Self::Perf(why) = self else {
             return counted.happening().map_or(Ok(()), check_happening);
@@ -70,14 +69,14 @@ impl Sampler {
         })
     }
 
-    /// Begins to sample. The error is the whole sentence for the user.
+    /// Starts sampling. The error is the whole sentence for the user.
     pub fn start(self, config: &probe::Config) -> Result<Box<dyn Source>, String> {
         let cannot = |error: probe::Error| format!("cannot sample: {error}");
         let because = match self {
             Self::Perf(because) => because,
             Self::Bpf | Self::BpfElsePerf => match BpfSource::start(config) {
                 Ok(source) => return Ok(Box::new(source)),
-                // Besides time perf counts nothing.
+                // Perf counts time only.
                 Err(error) if self == Self::Bpf || config.happening.is_some() => {
                     return Err(format!("{}{}", cannot(error), what_is_missing()));
                 }
@@ -95,7 +94,7 @@ impl Sampler {
     }
 }
 
-/// Returns an error if this machine does not count that.
+/// Returns an error if this machine cannot count this kind of event.
 fn check_happening(happening: &Happening) -> Result<(), Failure> {
     let name = happening.name();
     let failure =
@@ -124,8 +123,8 @@ fn check_happening(happening: &Happening) -> Result<(), Failure> {
 /// Why BPF is not possible: as the failure of the run, and in a few words.
 struct WithoutBpf(Box<Failure>, String);
 
-/// Returns an error if BPF cannot sample this target: for lack of rights, or in a container
-/// that has numbers of its own. `needs_bpf`: nothing else will do.
+/// Returns an error if BPF cannot sample this target, because of missing rights, or in a container
+/// that has its own namespaces. `needs_bpf` says that there is no fallback to perf.
 fn may_use_bpf(target: &probe::Target, needs_bpf: bool) -> Result<(), WithoutBpf> {
     let rights = Rights::current().map_err(|error| {
         let sentence = format!("failed to read `/proc/self/status`: {error}");
@@ -144,8 +143,8 @@ fn may_use_bpf(target: &probe::Target, needs_bpf: bool) -> Result<(), WithoutBpf
     same_numbers_as_the_kernel(target)
 }
 
-/// Returns an error in a container with numbers of its own (a pid or cgroup namespace): the
-/// BPF program sees the numbers of the host, which mean something else here.
+/// Returns an error in a container with its own pid or cgroup namespace: the BPF program sees the
+/// ids of the host, which differ from those in the container.
 fn same_numbers_as_the_kernel(target: &probe::Target) -> Result<(), WithoutBpf> {
     if !features::in_host_pid_namespace() {
         let why = "this container has a pid namespace of its own";
@@ -163,7 +162,7 @@ fn same_numbers_as_the_kernel(target: &probe::Target) -> Result<(), WithoutBpf> 
     Ok(())
 }
 
-/// Returns what this machine lacks, in the words of `doctor`, as the kernel's error seldom
+/// Returns what this machine lacks, in the words of `doctor`, because the kernel's error seldom
 /// says it.
 fn what_is_missing() -> String {
     let Ok(rights) = Rights::current() else {

@@ -1,4 +1,4 @@
-//! `config`: what can be set, what is, and where it is written down.
+//! `config`: prints the possible settings, those in effect, and the files that have them.
 
 use super::{complain, print};
 use crate::cli::ConfigTask;
@@ -22,7 +22,7 @@ pub fn run(task: ConfigTask) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns a line for each file that is looked for, with what became of it.
+/// Returns a line for each configuration file, saying whether it was read.
 fn places() -> String {
     let mut text = String::new();
     for place in config::files() {
@@ -39,8 +39,8 @@ fn places() -> String {
     text
 }
 
-/// Writes the user's own configuration file, which is the last of the files that are read.
-/// Never overwrites one.
+/// Writes the user's own configuration file, which is the last of the files that are read. An
+/// existing file is never overwritten.
 fn init() -> Result<Exit, Failure> {
     let Some(place) = config::files().pop().filter(ConfigFile::is_users) else {
         return Err(Failure::failed(

@@ -1,12 +1,12 @@
 //! `diff`: what takes more time in a later recording than in an earlier one.
 
-/// As one JSON object.
+/// Formats a difference as one JSON object.
 mod json;
-/// As a short text with headings.
+/// Formats a difference as a short text with headings.
 mod markdown;
-/// Without the time in the queue for a CPU.
+/// Leaves the time in the run queue out of a comparison of waits.
 mod queue;
-/// As a table.
+/// Formats a difference as a table.
 mod table;
 
 use super::open_file;
@@ -22,15 +22,15 @@ use profile::diff::{Diff, DiffRow, Side};
 use profile::{Cancel, Filter, Metric, Query, Selection};
 use std::thread;
 
-/// Runs `diff`: prints what changed from A to B. With a limit, the exit status says whether
-/// some function exceeds it.
+/// Runs `diff`: prints what changed from A to B. With a limit, the exit status says whether a
+/// function exceeds it.
 pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     let is_stdin =
         |operand: &Operand| matches!(operand, Operand::File(path) if input::is_stdin(path));
     if is_stdin(&config.a) && is_stdin(&config.b) {
         return Err(Failure::usage("only one of the two can be standard input"));
     }
-    // Before either is recorded, which takes its time.
+    // Before either is recorded, because recording takes time.
     for operand in [&config.a, &config.b] {
         if let Operand::Live(live) = operand {
             live::check(live.pid)?;
@@ -53,8 +53,8 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     let limit = config.fail_over_points;
     let exceeding = limit.and_then(|limit| diff.rows.iter().find(|row| exceeds(&diff, row, limit)));
     let mut shown = diff.clone();
-    // Amounts of time are shown and tested where both sides know it; the limit is one of
-    // shares, for which `diff` stays as it is.
+    // Amounts of time are shown and tested if both sides know them. The limit is about shares, for
+    // which `diff` stays as it is.
     shown.compare_time();
     let compared = Compared {
         diff: &shown,
@@ -84,9 +84,9 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     Ok(Exit::Exceeded)
 }
 
-/// Returns what changed from A to B as a short text with headings, of no more than so many
-/// tokens. `metrics` are what both count: an error if that is not the same. `select` returns what
-/// a filter keeps of both.
+/// Returns what changed from A to B as a short text with headings, of at most `tokens_max` tokens.
+/// `metrics` are those of the two sides; different ones are an error. `select` returns what a
+/// filter keeps of both sides.
 pub fn markdown(
     metrics: [&Metric; 2],
     filter: &Filter,
@@ -112,25 +112,25 @@ pub fn markdown(
     Ok(markdown::render(&compared, tokens_max))
 }
 
-/// What is printed of a comparison.
+/// A comparison, as it is printed.
 struct Compared<'a> {
-    /// By time where both sides know it, else by shares.
+    /// By time if both sides know it, else by shares.
     diff: &'a Diff,
     /// What both sides count.
     metric: &'a Metric,
-    /// What A and B are called.
+    /// The names of A and B.
     names: [String; 2],
     rows_max: usize,
-    /// By how many percentage points a function's share may grow, and the first one that
-    /// surely grew by more.
+    /// The maximum growth of a function's share in percentage points, and the first function whose
+    /// share surely grew by more.
     limit: Option<f64>,
     exceeding: Option<&'a DiffRow>,
-    /// How long threads stood in the queue for a CPU, in A and in B, where that is left out of both.
+    /// How long threads waited in the run queue, in A and in B, if that time is left out of both.
     queued_ns: Option<[u64; 2]>,
 }
 
 impl Compared<'_> {
-    /// Returns what a side is: `3,277 samples, 10.0 s at 99 Hz`.
+    /// Describes a side, as in `3,277 samples, 10.0 s at 99 Hz`.
     fn side(&self, side: &Side) -> String {
         let counted = metric::counted_by(Some(self.metric), side.samples);
         let rate = match side.rate_hz {
@@ -140,8 +140,8 @@ impl Compared<'_> {
         format!("{counted}, {:.1} s{rate}", side.seconds)
     }
 
-    /// Returns sentences about what else ran on the machine: that it decided how much CPU time
-    /// there was, and how long threads stood in the queue for a CPU.
+    /// Returns sentences about the rest of the machine: that other programs decided how much CPU
+    /// time there was, and how long threads waited in the run queue.
     fn beside(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         let sides = self.diff.sides();
@@ -182,7 +182,7 @@ impl Compared<'_> {
         sentences
     }
 
-    /// Returns the milliseconds of CPU in a second of A and of B; None if a side does not know
+    /// Returns the milliseconds of CPU time per second of A and of B. None if a side does not know
     /// them.
     fn all(&self) -> Option<[f64; 2]> {
         let all = |side: &Side| side.cpu_ms_per_s(side.samples);
@@ -190,8 +190,8 @@ impl Compared<'_> {
     }
 }
 
-/// Returns an error if the sides count different things, as samples on CPUs and nanoseconds
-/// of waiting: no difference of theirs means anything.
+/// Returns an error if the sides count different things, as samples on CPUs and nanoseconds of
+/// waiting: their difference has no meaning.
 fn check_same_metric(a: &Metric, b: &Metric) -> Result<(), Failure> {
     if a == b {
         return Ok(());
@@ -204,7 +204,7 @@ fn check_same_metric(a: &Metric, b: &Metric) -> Result<(), Failure> {
     )))
 }
 
-/// Returns what a side is called in messages: its file, or the process that is recorded.
+/// Returns the name of a side in messages: its file, or the process that is recorded.
 fn operand_name(operand: &Operand) -> String {
     match operand {
         Operand::File(path) => input::name(path),
@@ -212,8 +212,8 @@ fn operand_name(operand: &Operand) -> String {
     }
 }
 
-/// Opens both sides. A file that a process is compared with is read before that is recorded,
-/// which counts time on CPUs: what cannot be compared is not waited for.
+/// Opens both sides. If a file is compared with a process, the file is read first: recording counts
+/// time on CPUs, and if the file counts something else, recording is pointless.
 fn open_both(config: &DiffConfig) -> Result<(Opened, Opened), Failure> {
     let recorded = Metric::default();
     match (&config.a, &config.b) {
@@ -227,7 +227,7 @@ fn open_both(config: &DiffConfig) -> Result<(Opened, Opened), Failure> {
             check_same_metric(&recorded, &b.view.info().metric)?;
             Ok((open(&config.a)?, b))
         }
-        // Each may have to be recorded first: at the same time.
+        // Both may have to be recorded, which happens at the same time.
         _ => {
             let (a, b) = thread::scope(|scope| {
                 let a = scope.spawn(|| open(&config.a));
@@ -246,7 +246,7 @@ fn open(operand: &Operand) -> Result<Opened, Failure> {
     }
 }
 
-/// Returns what a filter keeps of a side.
+/// Returns the samples of a side that pass a filter.
 fn select(opened: &Opened, filter: Filter) -> Selection {
     let query = Query {
         filter,
@@ -261,8 +261,8 @@ fn points(diff: &Diff, row: &DiffRow) -> f64 {
     diff.b.share(row.b_self) - diff.a.share(row.a_self)
 }
 
-/// Whether a function's share has grown by more than the limit. Changes that could be
-/// chance do not count, so that they fail no build.
+/// Whether a function's share has grown by more than the limit. Changes that could be chance do not
+/// count, so that they never fail a build.
 fn exceeds(diff: &Diff, row: &DiffRow, limit: f64) -> bool {
     row.sure && points(diff, row) > limit
 }
@@ -278,7 +278,8 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Ten seconds at 99 Hz: so many samples of three functions of a file.
+    /// Returns ten seconds at 99 Hz, with a number of samples for each of three functions of a
+    /// file.
     fn side(file: &str, counts: [u64; 3]) -> Selection {
         let mut store = Store::new(Limits::default());
         store.set_info(Info {
@@ -337,7 +338,7 @@ mod tests {
         })
     }
 
-    /// One function takes much more than before, and one is gone.
+    /// Compares two sides: one function takes much more time in B, another is gone.
     pub fn compared<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
         let (a, b) = (
             side("server", [100, 500, 20]),
@@ -346,7 +347,7 @@ mod tests {
         with(&a, &b, act)
     }
 
-    /// Nothing but chance.
+    /// Compares two sides that differ by chance only.
     pub fn same<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
         let (a, b) = (
             side("server", [100, 500, 20]),
@@ -355,7 +356,7 @@ mod tests {
         with(&a, &b, act)
     }
 
-    /// The same samples twice.
+    /// Compares two equal sides.
     pub fn equal<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
         let (a, b) = (
             side("server", [100, 500, 20]),
@@ -364,7 +365,7 @@ mod tests {
         with(&a, &b, act)
     }
 
-    /// Another version, whose file is called otherwise.
+    /// Compares two versions whose files have different names.
     pub fn renamed<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
         let (a, b) = (
             side("server-1.2", [100, 500, 20]),

@@ -29,15 +29,15 @@ enum Section {
     Process,
 }
 
-/// All that was found, in the order in which it is shown.
+/// All findings, in the order in which they are shown.
 #[derive(Debug)]
 struct Diagnosis {
     findings: Vec<(Section, Finding)>,
     process: Option<process::ProcessFacts>,
 }
 
-/// Runs `doctor`: prints what was found. The exit status says whether
-/// something makes sampling impossible.
+/// Runs `doctor`: prints the findings. The exit status says whether something makes sampling
+/// impossible.
 pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
     let diagnosis = Diagnosis::make(config.pid, process::sample)?;
     let text = match config.format {
@@ -49,8 +49,8 @@ pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
     Ok(diagnosis.exit())
 }
 
-/// Returns what was found on this machine, and of a process if one is given, as a short text
-/// with headings. Terminals are left out: whoever reads it has none.
+/// Returns the findings on this machine, and on a process if one is given, as a short text with
+/// headings. Those on the terminal are left out: the text is for programs, which have none.
 pub fn markdown(pid: Option<u32>, tokens_max: usize) -> Result<String, Failure> {
     let mut diagnosis = Diagnosis::make(pid, process::sample)?;
     let findings = &mut diagnosis.findings;
@@ -59,9 +59,9 @@ pub fn markdown(pid: Option<u32>, tokens_max: usize) -> Result<String, Failure> 
 }
 
 impl Diagnosis {
-    /// Asks for everything; `sample` takes samples of the process. An error if the process is
-    /// not there, or if our own rights cannot be read; all else that cannot be asked becomes a
-    /// finding.
+    /// Examines everything; `sample` takes samples of the process. It is an error if the process
+    /// does not exist or if our own rights cannot be read. Anything else that cannot be examined
+    /// becomes a finding.
     fn make(
         pid: Option<u32>,
         sample: impl FnOnce(u32) -> process::Sampled,
@@ -91,7 +91,8 @@ impl Diagnosis {
         self.findings.iter().filter(same).count()
     }
 
-    /// Returns the status: only what makes sampling impossible is a failure, no warning is.
+    /// Returns the exit status. Only findings that make sampling impossible are failures; warnings
+    /// are not.
     fn exit(&self) -> Exit {
         match self.count(Level::Fail) {
             0 => Exit::Done,
@@ -99,9 +100,9 @@ impl Diagnosis {
         }
     }
 
-    /// Returns the findings as lines, each with its remedy below it, and a last line that
-    /// counts them. Of a process that was asked about all findings are listed, and of the machine and
-    /// the terminal only what is wrong there, as that is wrong for this process as well.
+    /// Returns the findings as lines, each with its remedy below it, and a last line that counts
+    /// them. If a process was examined, all findings on it are listed, but only the problems of the
+    /// machine and the terminal, because these affect the process as well.
     fn to_text(&self) -> String {
         let mut text = String::new();
         let is_left_out = |(section, finding): &&(Section, Finding)| {
@@ -119,7 +120,7 @@ impl Diagnosis {
         for (_, finding) in shown {
             let _ = writeln!(text, "{:<4}  {}", level_word(finding.level), finding.what);
             if let Some(fix) = &finding.fix {
-                // Where nothing is wrong there is nothing to mend, but more could be had.
+                // If nothing is wrong, the remedy is an improvement.
                 let label = match finding.level {
                     Level::Ok => "tip",
                     Level::Warn | Level::Fail => "fix",
@@ -131,7 +132,7 @@ impl Diagnosis {
         text
     }
 
-    /// Returns how much was found that is wrong, such as `1 problem, no warnings`.
+    /// Returns the number of problems and warnings, as in `1 problem, no warnings`.
     fn sum(&self) -> String {
         format!(
             "{}, {}",
@@ -161,7 +162,7 @@ fn counted(count: usize, thing: &str) -> String {
 mod tests {
     use super::*;
 
-    /// In place of samples: a test is no proftop that could record.
+    /// Takes the place of `process::sample`: the test program is not proftop and cannot record.
     fn unsampled(_: u32) -> process::Sampled {
         Err("this is a test".into())
     }
@@ -209,7 +210,7 @@ mod tests {
     fn this_machine_and_this_process_can_be_examined() {
         let diagnosis = Diagnosis::make(Some(std::process::id()), unsampled).unwrap();
         let text = diagnosis.to_text();
-        // What works on this machine is not listed again for each process.
+        // Findings on this machine that are ok are not listed for a process.
         assert!(!text.contains("ok    kernel "), "{text}");
         assert!(text.starts_with("ok    "), "{text}");
         let first = text.lines().next().unwrap_or_default();

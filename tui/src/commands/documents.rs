@@ -1,7 +1,7 @@
-//! What is made from the words of the command line and the table of keys: the
+//! Documents that are made from the definition of the command line and the table of keys: the
 //! manual and completions for shells.
 
-/// What README.md and docs/ say of keys and commands.
+/// Tests that README.md and docs/ agree with the program.
 #[cfg(test)]
 mod readme;
 
@@ -33,7 +33,7 @@ function's name; capitals count if it has any), fn:NAME, fn~REGEX, mod:NAME, mod
 file:NAME, file~REGEX (source files), lang:python (functions of Python), or kind: and one of kernel,
 user, jit, inlined. Write a value with blanks in double quotes. These are the clauses:";
 
-/// The clauses of a filter, and what they do.
+/// The clauses of a filter and their descriptions.
 const CLAUSES: &[(&str, &str)] = &[
     ("TEST, focus:TEST", "keeps stacks with such a frame"),
     ("!TEST, exclude:TEST", "drops stacks with such a frame"),
@@ -71,11 +71,11 @@ const CLAUSES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Stands in the manual; a test reads it as a filter.
+/// An example for the manual; a test parses it.
 const EXAMPLE_FILTER: &str =
     "proftop --filter 'focus:fn~^Exec !mod:libc.so.6 comm:postgres cpu:0-3'";
 
-/// Returns the script by which a shell completes command lines of proftop.
+/// Returns the script with which a shell completes command lines of proftop.
 pub fn completions(shell: Shell) -> String {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "proftop", &mut text);
@@ -87,9 +87,9 @@ pub fn manual() -> String {
     let command = cli::command();
     let manual = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
-    // The usual sections are made from the command line's own description. The others are
-    // written here, in the language of roff: `.SH` begins a section, `.TP` an entry whose
-    // next line is its term, `.nf` and `.fi` enclose lines that are kept as they are.
+    // clap makes the usual sections. The others are written here in roff: `.SH` begins a section,
+    // `.TP` an entry whose next line is its term, and `.nf` and `.fi` enclose lines that are kept
+    // as they are.
     let mut sections = || {
         manual.render_title(&mut text)?;
         manual.render_name_section(&mut text)?;
@@ -179,7 +179,7 @@ fn groups(keymap: &Keymap) -> Vec<(&'static str, Vec<&Binding>)> {
     groups
 }
 
-/// Returns how an option is written, such as `-d, --delay SECONDS`. What takes no value has
+/// Returns an option as it is typed, such as `-d, --delay SECONDS`. An option without a value has
 /// only its flags, an operand only its name.
 fn name(option: &clap::Arg) -> String {
     let value = option
@@ -198,12 +198,12 @@ fn name(option: &clap::Arg) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// Adds an entry: a term in bold and, indented below it, what it means.
+/// Adds an entry: a term in bold and, indented below it, its description.
 fn entry(text: &mut String, term: &str, words: &str) {
     let _ = writeln!(text, ".TP\n.B {}\n{}", plain(term), plain(words));
 }
 
-/// Escapes a text so that roff takes no part of it for a command.
+/// Escapes a text so that roff reads no part of it as a command.
 fn plain(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = escaped.lines().map(|line| {
@@ -238,7 +238,7 @@ mod tests {
             assert!(manual.contains(&format!("proftop {}", sub.get_name())));
         }
         assert!(manual.contains("\\-\\-max\\-depth"));
-        // A line that begins with a dot is a request that we meant.
+        // Each line that begins with a dot is a roff request that this file writes on purpose.
         let known = [
             ".TH", ".IP", ".PP", ".SH", ".SS", ".TP", ".RS", ".RE", ".nf", ".fi", ".B", ".ie",
             ".el", ".br",
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Each action and key of the clauses is one that a filter has.
+    /// The filter syntax has each action and key of the clauses.
     #[test]
     fn the_manual_describes_filters_that_there_are() {
         let quoted = EXAMPLE_FILTER.split('\'').nth(1).expect("a filter");

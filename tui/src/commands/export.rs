@@ -1,4 +1,4 @@
-//! `export`: a recording in another format.
+//! `export`: writes a recording in another format.
 
 use super::{input, open_file};
 use crate::cli::ExportConfig;
@@ -8,7 +8,7 @@ use crate::stderr;
 use profile::formats::Format;
 use profile::{Cancel, Query, View};
 
-/// Says what a file of this format cannot hold, if it is not everything.
+/// Tells the user what a file of this format cannot hold, unless it holds everything.
 pub fn say_what_is_lost(format: Format, view: &View) {
     let probes = (!format.has_probes() && !view.probes().is_empty()).then_some(&PROBES);
     let loses: Vec<&str> = format.loses().iter().chain(probes).copied().collect();
@@ -18,7 +18,7 @@ pub fn say_what_is_lost(format: Format, view: &View) {
     }
 }
 
-/// What formats without a place for probes lose of a recording that has some.
+/// What a format without a place for probes loses, if the recording has some.
 const PROBES: &str = "what probes counted";
 
 /// Runs `export`: reads a recording, filters it, and writes it in another format.
@@ -57,8 +57,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     let selection = config.manner.apply(selection.expect("nobody cancels it"));
     say_what_is_lost(format, &opened.view);
     let path = (!to_stdout).then_some(config.output.as_path());
-    // Made in memory and written whole: an error on the way leaves a file that was there as
-    // it is.
+    // The file is made in memory and written whole: after an error, an existing file is unchanged.
     let mut bytes = Vec::new();
     format
         .write_as(

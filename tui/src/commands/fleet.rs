@@ -1,5 +1,5 @@
-//! `fleet`: another program, `proftop-fleet`, takes the place of this one. What is heavy, an SQL engine
-//! and TLS, is there, so that proftop has none of it.
+//! `fleet`: replaces this process by another program, `proftop-fleet`. It contains the large
+//! dependencies, an SQL engine and TLS, so that proftop has none of them.
 
 use crate::failure::{Exit, Failure};
 use std::ffi::{OsStr, OsString};
@@ -10,13 +10,15 @@ use std::process::Command;
 
 const PROGRAM: &str = "proftop-fleet";
 
-/// Runs it in the place of this process, and returns only if it cannot be started. The one beside proftop
-/// is taken first: both were installed together, in the same version.
+/// Replaces this process by proftop-fleet, and returns only if that cannot be started. The program
+/// beside proftop is tried before that in PATH: it was installed together with proftop, in the same
+/// version.
 pub fn run(words: &[OsString]) -> Failure {
     let beside = beside();
     let programs = beside.iter().map(|path| path.as_os_str());
     for program in programs.chain([OsStr::new(PROGRAM)]) {
-        // Processes that read files for proftop would be left alone with nobody who asks them.
+        // `exec` would leave the processes that read files for proftop running, without anything to
+        // do.
         probe::files::end_readers();
         let error = Command::new(program).args(words).exec();
         if error.kind() != io::ErrorKind::NotFound {
@@ -34,7 +36,7 @@ pub fn run(words: &[OsString]) -> Failure {
         )
 }
 
-/// Where it would be beside this program; `None` if that cannot be told.
+/// Returns the path that proftop-fleet has beside this program. None if our own path is not known.
 fn beside() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     Some(own.parent()?.join(PROGRAM))

@@ -1,6 +1,6 @@
-//! A *headless* run has no screen: the engine reports after each delay. The end of the command that
-//! was started and the signals that end a run are handled here; what becomes of the reports is up to
-//! `--batch` and `record`.
+//! A *headless* run has no screen: the engine makes a report after each delay. This module handles
+//! the end of the started command and the signals that end a run; `--batch` and `record` handle the
+//! reports.
 
 use super::Subject;
 use super::run_command::{self, CommandWatch, Deadline, Signals};
@@ -12,7 +12,7 @@ use engine::{AwaitNames, Command, Consent, Schedule};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// A run whose engine samples.
+/// A running engine without a screen.
 pub struct HeadlessRun {
     sampling: Sampling,
     reports: UnboundedReceiver<Arc<Snapshot>>,
@@ -22,9 +22,9 @@ pub struct HeadlessRun {
 }
 
 impl HeadlessRun {
-    /// Starts to sample, for `count` reports; None: until something ends the run. What is to be
-    /// written is opened before, so that a file that cannot be written is reported at once and not
-    /// after the first delay.
+    /// Starts sampling, for `count` reports; None means until something ends the run. Open the
+    /// output before: then a file that cannot be written is reported at once, and not after the
+    /// first delay.
     pub fn start(
         config: &Config,
         subject: Subject,
@@ -51,9 +51,8 @@ impl HeadlessRun {
         })
     }
 
-    /// Waits for the next report. None after the last one: all are there, the target is gone, or
-    /// the engine has failed. Nothing is lost if it is given up, so that it can stand in a
-    /// `select!`.
+    /// Waits for the next report. None after the last one, when all reports are made, the target
+    /// has ended, or the engine has failed. It is cancel safe, so it may be a branch of `select!`.
     pub async fn next(&mut self) -> Result<Option<Arc<Snapshot>>, Failure> {
         loop {
             tokio::select! {
@@ -65,19 +64,19 @@ impl HeadlessRun {
                 }
                 caught = self.signals.any() => {
                     self.command.pass_on(caught);
-                    // The engine makes a last report of what came so far.
+                    // The engine makes a last report of the samples so far.
                     self.send(Command::Finish);
                 }
             }
         }
     }
 
-    /// Sends the engine a command. An engine that is gone has nothing left to report.
+    /// Sends the engine a command. If the engine has ended, the command is dropped.
     pub fn send(&self, command: Command) {
         let _ = self.sampling.commands.send(command);
     }
 
-    /// Ends sampling. The error says why the engine had failed.
+    /// Ends sampling. The error is the reason for which the engine had failed before.
     pub fn stop(mut self) -> Result<Stopped, Failure> {
         self.reports.close();
         if let Some(sentence) = self.sampling.engine.finish() {
@@ -91,8 +90,8 @@ impl HeadlessRun {
     }
 }
 
-/// A run that samples no more. Until [`Stopped::exit`], a signal gives what is still to be written
-/// a limited time.
+/// A run that has ended sampling. Until [`Stopped::exit`], a signal limits the time for writing the
+/// rest.
 pub struct Stopped {
     command: CommandWatch,
     signals: Signals,
@@ -100,7 +99,7 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// Waits for the command, if one was started, and returns the status of the whole run; see
+    /// Waits for the command, if one was started, and returns the exit status of the run; see
     /// [`run_command::exit`].
     pub async fn exit(self, has_samples: bool) -> Result<Exit, Failure> {
         drop(self.deadline);

@@ -1,4 +1,4 @@
-//! The file that is read: its name, its bytes, and what it may take in memory.
+//! Opening the input file, and its limits in memory.
 
 use crate::failure::{Exit, Failure};
 use crate::user_files::UserFiles;
@@ -10,14 +10,14 @@ use std::io::{self, Read, Seek as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// How many bytes of memory a file may take: enough for more than a million samples with
-/// the deepest stacks. If there are more, the oldest are left out.
+/// The maximum number of bytes in memory for the samples of a file: enough for more than a million
+/// samples with the deepest stacks. Beyond it, the oldest are left out.
 const MEMORY_MAX: usize = 2 << 30;
 
 /// Opens a recording with the rights of the user who called proftop; `-` is standard input.
 ///
-/// A file that only proftop itself may read has to be a recording of proftop, as its recorder
-/// writes them as root. Of any other file lines could be shown as if they were names.
+/// A file that the user may not read is opened only if it is a recording, such as one that the
+/// recorder has written as root. The lines of any other file could be shown as if they were names.
 pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if is_stdin(path) {
         return Ok(Box::new(io::stdin()));
@@ -35,7 +35,7 @@ pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
-/// Opens a file with our own rights. `None` if it cannot be opened, or is no recording of proftop.
+/// Opens a file with our own rights. None if it cannot be opened or is not a recording of proftop.
 fn own_recording(path: &Path) -> Option<File> {
     let mut file = UserFiles::of(&UserRights::own())
         .open(path, u64::MAX)
@@ -46,8 +46,8 @@ fn own_recording(path: &Path) -> Option<File> {
     (start == pft::MAGIC).then_some(file)
 }
 
-/// Returns an error if there is nothing at the path, without opening it: what is there may
-/// be a pipe, whose writer would see that a reader came and went.
+/// Returns an error if nothing exists at the path, without opening it: it may be a pipe, whose
+/// writer would see a reader come and go.
 pub fn check_is_there(path: &Path) -> Result<(), Failure> {
     if is_stdin(path) {
         return Ok(());
@@ -60,7 +60,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("cannot read {}: {error}", name(path)))
 }
 
-/// Returns how a run ends that cannot read the file of this name.
+/// Returns the failure of a run that cannot read the file of this name.
 pub fn unread(name: &str, error: &FormatError) -> Failure {
     match error {
         FormatError::Empty => Failure::new(Exit::NoSamples, format!("{name} is empty")),
@@ -71,8 +71,7 @@ pub fn unread(name: &str, error: &FormatError) -> Failure {
     }
 }
 
-/// Returns the limits for samples that are read from a file: no limit of time, only one of
-/// memory.
+/// Returns the limits for the samples of a file: one of memory, none of time.
 pub fn limits() -> Limits {
     Limits {
         keep: Duration::from_secs(u64::MAX / 4),
@@ -80,12 +79,12 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Whether the path is `-`, which stands for standard input or output.
+/// Whether the path is `-`, which means standard input or output.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Returns the path for a message, without what a terminal would act on.
+/// Returns the path for a message, without characters that a terminal acts on.
 pub fn name(path: &Path) -> String {
     if is_stdin(path) {
         "standard input".to_string()

@@ -1,5 +1,5 @@
-//! Samples of a process that are taken now, for a command that needs a recording: `record`
-//! with its pipe to us, so that what it needs, says and fails with is what it always does.
+//! Samples a process now, for a command that needs a recording. It runs `proftop record` with a
+//! pipe to this process, so that rights, messages and failures are the same as for `record`.
 
 use super::bpf_or_perf::Sampler;
 use super::open_file::{self, Opened};
@@ -19,8 +19,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts to record the process for the given time. An error if we cannot be started
-    /// again.
+    /// Starts recording the process for the given time. It is an error if our own program cannot be
+    /// started.
     pub fn start(pid: u32, duration: Duration) -> Result<Live, Failure> {
         let words = format!("pid {pid}");
         let cannot = |error| Failure::failed(format!("cannot record {words}: {error}"));
@@ -37,8 +37,8 @@ impl Live {
         })
     }
 
-    /// Waits until the time is over, and returns what was recorded. What the recording said
-    /// is passed on to the user.
+    /// Waits until the time is over, and returns the recording. The messages of the child are
+    /// passed on to the user.
     pub fn open(mut self) -> Result<Opened, Failure> {
         let (opened, said) = self.finish();
         for line in said {
@@ -47,8 +47,8 @@ impl Live {
         opened
     }
 
-    /// Waits until the time is over, and returns what was recorded. The error is what the
-    /// recording said, else why it cannot be read, in one line.
+    /// Waits until the time is over, and returns the recording. The error is one line: the first
+    /// message of the child, else why the recording cannot be read.
     pub fn open_quietly(mut self) -> Result<Opened, String> {
         let (opened, said) = self.finish();
         opened.map_err(|failure| match said.into_iter().next() {
@@ -60,16 +60,15 @@ impl Live {
         })
     }
 
-    /// Returns what was recorded, and the lines that the child said. What it has written to
-    /// its standard output is not among them: this is a pipe to us, and its user sees
-    /// nothing there.
+    /// Returns the recording, and the messages of the child. Those about its standard output are
+    /// left out, because that is a pipe to this process, which the user does not know of.
     fn finish(&mut self) -> (Result<Opened, Failure>, Vec<String>) {
         let samples = self.record.stdout.take().expect("it is piped");
         let opened = open_file::read_all(Box::new(samples));
         let said = self.read_words();
         let status = self.record.wait();
         let code = status.ok().and_then(|status| status.code()).unwrap_or(1);
-        // No samples: that is an answer as well.
+        // A recording without samples is a result, too.
         let is_done = code == 0 || code == i32::from(Exit::NoSamples.code());
         let words = &self.words;
         let opened = if is_done {
@@ -77,7 +76,7 @@ impl Live {
                 Failure::failed(format!("cannot read the recording of {words}: {error}"))
             })
         } else {
-            // It has said the reason.
+            // The child has written the reason to standard error.
             Err(Failure::new(
                 Exit::Command(code.try_into().unwrap_or(1)),
                 format!("{words} was not recorded"),
@@ -86,12 +85,12 @@ impl Live {
         (opened, said)
     }
 
-    /// Reads the lines that the child said. They are few, and its pipe holds them until its
-    /// end.
+    /// Reads the messages of the child. They are few enough for its pipe to hold them until it
+    /// ends.
     fn read_words(&mut self) -> Vec<String> {
         let mut said = String::new();
         if let Some(mut pipe) = self.record.stderr.take() {
-            // What cannot be read is missing words only.
+            // If reading fails, only messages are missing.
             _ = pipe.read_to_string(&mut said);
         }
         let lines = said
@@ -101,8 +100,8 @@ impl Live {
     }
 }
 
-/// Returns why a process cannot be recorded, as far as that is known before. The recording
-/// would say it as well, but with its own command line in place of the one that was typed.
+/// Returns why a process cannot be recorded, as far as that is known in advance. The child would
+/// say the same, but with its own command line instead of the user's.
 pub fn check(pid: u32) -> Result<(), Failure> {
     let spec = TargetSpec {
         pids: vec![pid],
@@ -114,7 +113,7 @@ pub fn check(pid: u32) -> Result<(), Failure> {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // These calls fail if it has ended, which is usual.
+        // These calls fail if the child has ended, which is the usual case.
         _ = self.record.kill();
         _ = self.record.wait();
     }

@@ -1,5 +1,6 @@
-//! `open ssh://…`: the screen on several machines at once. A proftop on each records to its
-//! standard output, which comes here over the user's own ssh; nothing listens anywhere.
+//! `open ssh://…`: the screen for several machines at once. On each of them a proftop records to
+//! its standard output, which comes here through the user's own ssh. No program listens on any
+//! machine.
 //!
 //! ```text
 //! db-01  proftop record -o - ─► ssh ─► thread of db-01 ─┐
@@ -25,11 +26,11 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// The screen opens when the first samples are there, or after this time.
+/// Maximum time until the screen opens. It opens earlier if the first samples arrive.
 const OPENS_AFTER: Duration = Duration::from_secs(3);
 
-/// Runs `open` with addresses of machines: connects to all of them, and shows what they sample
-/// until the user leaves the screen, or none of them is left before there is anything to show.
+/// Runs `open` with addresses of machines: connects to all of them, and shows their samples until
+/// the user leaves the screen. If all connections end before the first sample, that is an error.
 pub fn run(config: &MachinesConfig) -> Result<Exit, Failure> {
     if !config.look.plain {
         top::check_terminal(&top::Remedies::Machines)?;
@@ -43,7 +44,7 @@ pub fn run(config: &MachinesConfig) -> Result<Exit, Failure> {
     let seconds = config.window.as_secs().clamp(1, u64::from(u32::MAX) - 1);
     let options = top::screen_options(&config.look, Span::Seconds(seconds as u32))?;
     let gathering = Arc::new(Gathering::new(&config.names));
-    // They end with this function, whatever ends it.
+    // Dropping this ends the connections, however this function returns.
     let _connected = connect(config, &gathering)?;
     gathering.wait_for_samples(OPENS_AFTER);
     if let Some(failure) = gathering.failure() {
@@ -77,7 +78,7 @@ pub fn run(config: &MachinesConfig) -> Result<Exit, Failure> {
     super::event_loop()?.block_on(screen)
 }
 
-/// Begins a connection to each machine, and a thread that reads what it sends.
+/// Starts a connection to each machine, and a thread that reads from it.
 fn connect(config: &MachinesConfig, gathering: &Arc<Gathering>) -> Result<Connected, Failure> {
     let mut connected = Connected::default();
     for (number, address) in config.addresses.iter().enumerate() {
@@ -104,7 +105,7 @@ fn connect(config: &MachinesConfig, gathering: &Arc<Gathering>) -> Result<Connec
     Ok(connected)
 }
 
-/// What the machines are called together.
+/// Returns the name of all machines together.
 fn name(config: &MachinesConfig) -> String {
     match &config.names[..] {
         [one] => one.clone(),
@@ -112,7 +113,7 @@ fn name(config: &MachinesConfig) -> String {
     }
 }
 
-/// The snapshot that is shown before any samples have come.
+/// Returns the snapshot that is shown before the first samples.
 fn waiting(config: &MachinesConfig, gathering: &Gathering) -> Snapshot {
     let (view, _, machines) = gathering.look();
     let recording =

@@ -1,17 +1,17 @@
-//! `mcp`: a server of the Model Context Protocol over standard input and output, so that an
-//! assistant can ask what a machine does. It reads and never changes anything, unless
-//! `--allow-probes` lets it count calls of functions.
+//! `mcp`: a server of the Model Context Protocol over standard input and output, through which an
+//! assistant can examine what a machine does. It only reads, unless `--allow-probes` lets it count
+//! calls of functions.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `lines` | the messages that come in, each of a bounded length |
+//! | `lines` | the incoming messages, each of a bounded length |
 //! | `message` | JSON-RPC: what a message is, and what an answer looks like |
 //! | `protocol` | the methods and versions of the protocol |
 //! | `worker` | the thread that runs tools, one at a time |
-//! | `tools` | which tools there are, and what each takes |
-//! | `arguments` | what a client wants of a tool, checked |
-//! | `kept`, `samples` | what was sampled or read, kept for later questions |
-//! | `look`, `drill`, `code`, `difference`, `missing`, `trace` | a tool each |
+//! | `tools` | the list of tools, and their arguments |
+//! | `arguments` | the arguments of a call, checked |
+//! | `kept`, `samples` | samples of earlier calls, kept for later ones |
+//! | `look`, `drill`, `code`, `difference`, `missing`, `trace` | one tool each |
 //!
 //! ```text
 //! stdin ─► lines ─► this loop ─► worker ─► tools
@@ -51,26 +51,26 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 use worker::{Call, Worker};
 
-/// How many answers wait until the client reads them. With more, no further message is read.
+/// How many answers may wait until the client reads them. Beyond it, no further message is read.
 const ANSWERS_MAX: usize = 64;
-/// How many calls of tools may wait for their turn.
+/// How many calls of tools may wait for the worker.
 const CALLS_MAX: usize = 16;
-/// How long after the end of its input the server still answers what was asked before. With
-/// the time that it takes to end, this is less than a second.
+/// How long after the end of its input the server still answers earlier requests. Together with the
+/// time that it takes to exit, this is less than a second.
 const LAST_WAIT: Duration = Duration::from_millis(500);
-/// How long a call may take to stop.
+/// How long a cancelled call may take to stop.
 const STOP_WAIT: Duration = Duration::from_millis(250);
 
-/// Runs the server until its input ends, nobody reads its output any more, or a signal comes.
+/// Runs the server until its input ends, its output is closed, or a signal arrives.
 pub fn run(config: &McpConfig) -> Result<Exit, Failure> {
     let runtime = super::event_loop()?;
     let exit = runtime.block_on(serve(config));
-    // Threads that are still at work end with the process.
+    // Threads that still work end with the process.
     runtime.shutdown_background();
     exit
 }
 
-/// What came of the last turn of the loop.
+/// The event of one turn of the loop.
 enum Turn {
     Line(Option<Line>),
     Answer(Value),
@@ -111,7 +111,7 @@ async fn serve(config: &McpConfig) -> Result<Exit, Failure> {
                     room.send(answer);
                     Turn::Written
                 }
-                // Nobody reads any more.
+                // The client has closed our output.
                 _ => Turn::Over(Exit::Done),
             },
             answer = done.recv() => match answer {
@@ -130,10 +130,10 @@ async fn serve(config: &McpConfig) -> Result<Exit, Failure> {
     };
     server.worker.cancel();
     if !server.worker.is_free() {
-        // Probes of a call that is stopped go before we do.
+        // A stopped call removes its probes before the process exits.
         let _ = timeout(STOP_WAIT, done.recv()).await;
     }
-    // What was handed over is written, unless nobody reads it.
+    // Answers that the writer has are still written, unless the client has closed the output.
     drop(output);
     if exit == Exit::Done {
         tokio::select! {
@@ -145,7 +145,7 @@ async fn serve(config: &McpConfig) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Waits until then; None: forever.
+/// Waits until the given time; None means forever.
 async fn until(end: Option<Instant>) {
     match end {
         Some(end) => sleep_until(end).await,
@@ -153,8 +153,8 @@ async fn until(end: Option<Instant>) {
     }
 }
 
-/// Starts the thread that writes answers. It ends, and says so, when nobody reads them, or
-/// when there will be no more.
+/// Starts the thread that writes answers. The receiver gets a value when the thread ends: because
+/// the client has closed the output, or because there are no more answers.
 fn write() -> io::Result<(mpsc::Sender<Value>, oneshot::Receiver<()>)> {
     let (output, mut answers) = mpsc::channel::<Value>(1);
     let (tell, written) = oneshot::channel();
@@ -168,7 +168,7 @@ fn write() -> io::Result<(mpsc::Sender<Value>, oneshot::Receiver<()>)> {
                     break;
                 }
             }
-            // Fails if nobody waits for it.
+            // Fails if the receiver is dropped, which is fine.
             let _ = tell.send(());
         })?;
     Ok((output, written))
@@ -178,9 +178,9 @@ fn write() -> io::Result<(mpsc::Sender<Value>, oneshot::Receiver<()>)> {
 struct Server {
     protocol: Protocol,
     worker: Worker,
-    /// Calls that wait for their turn.
+    /// Calls that wait for the worker.
     calls: VecDeque<Call>,
-    /// Answers that were not written yet.
+    /// Answers that are not written yet.
     answers: VecDeque<Value>,
 }
 
@@ -190,7 +190,7 @@ impl Server {
         self.worker.is_free() && self.calls.is_empty() && self.answers.is_empty()
     }
 
-    /// Handles a message, or says what is wrong with it.
+    /// Handles a message. If it is malformed, the answer says so.
     fn handle(&mut self, line: Line) {
         let bytes = match line {
             Line::Whole(bytes) => bytes,
@@ -206,13 +206,13 @@ impl Server {
                     self.cancel(&id);
                 }
             }
-            // We ask clients nothing.
+            // This server sends no requests, so it expects no responses.
             Ok(Incoming::Response) => {}
             Err((id, error)) => self.answers.push_back(message::failed(&id, &error)),
         }
     }
 
-    /// Answers a request, or has the worker answer it.
+    /// Answers a request, or passes it on to the worker.
     fn request(&mut self, id: Id, method: &str, params: &Value) {
         let answer = match self.protocol.answer(method, params) {
             Ok(Reply::Result(result)) => message::succeeded(&id, result),
@@ -226,9 +226,9 @@ impl Server {
         self.answers.push_back(answer);
     }
 
-    /// Takes the answer of the worker, which begins the next call.
+    /// Takes the answer of the worker, and starts the next call.
     fn finish(&mut self, answer: Value) {
-        // A request that was cancelled is not answered.
+        // Cancelled requests get no answer.
         if !self.worker.finish() {
             self.answers.push_back(answer);
         }
@@ -243,7 +243,7 @@ impl Server {
         }
     }
 
-    /// Drops a call, or stops it if it is under way.
+    /// Drops a waiting call, or stops it if it is running.
     fn cancel(&mut self, id: &Id) {
         self.calls.retain(|call| call.id != *id);
         self.worker.cancel_if(id);

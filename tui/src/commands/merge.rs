@@ -1,4 +1,4 @@
-//! `merge`: several recordings as one.
+//! `merge`: joins several recordings in one.
 
 use super::{export, open_file};
 use crate::cli::MergeConfig;
@@ -10,7 +10,7 @@ use crate::words::units;
 use profile::merge::merge;
 use profile::{Cancel, Query, View};
 
-/// Runs `merge`: reads several recordings and writes one file with the samples of all.
+/// Runs `merge`: reads several recordings and writes one file with all samples.
 pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     if config
         .files
@@ -26,7 +26,7 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     if is_stdout && config.format.is_bytes() {
         output::refuse_terminal()?;
     }
-    // All files are read before anything is written: a mistake in the last one leaves no
+    // All files are read before the output is written, so that an error in the last one leaves no
     // file.
     let mut views: Vec<View> = Vec::new();
     for file in &config.files {
@@ -48,8 +48,8 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
         .view()
         .select(&Query::default(), &Cancel::new())
         .expect("nobody cancels it");
-    // The file is made in memory and written whole, so that an error on the way leaves a
-    // file that was there as it is.
+    // The file is made in memory and written whole, so that an error leaves an existing file
+    // unchanged.
     let mut bytes = Vec::new();
     let written = config
         .format

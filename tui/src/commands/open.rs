@@ -1,9 +1,9 @@
-//! `open`: the screen on a recording, or on one that is still being made at the
-//! other end of a pipe.
+//! `open`: the screen for a recording, or for one that is still being made at the other end of a
+//! pipe.
 //!
-//! A thread reads the file and publishes what has come so far. The screen opens as soon as
-//! the first bytes show that it is a recording. Before that, the program that writes into
-//! the pipe may need this terminal, as ssh does to ask for a password.
+//! A thread reads the file and publishes the part that it has read. The screen opens as soon as the
+//! first bytes show that it is a recording. Before that, the program that writes to the pipe may
+//! need the terminal, as ssh does to ask for a password.
 
 use super::open_file::{Opened, Progress};
 use super::{open_file, recorded, top};
@@ -25,21 +25,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// If reading a file takes longer than this, the screen opens and shows what was read so
+/// If reading a file takes longer than this, the screen opens and shows the part that was read so
 /// far.
 const OPENS_AFTER: Duration = Duration::from_millis(300);
 
-/// The shortest time between two updates of the screen while a file is read.
+/// The minimum time between two updates of the screen while a file is read.
 const SHOW_EVERY: Duration = Duration::from_millis(400);
 
-/// How many metrics of a file can be switched between on the screen: each is read and kept
-/// separately. The notes name all that there are, and `--metric` opens the file with any of
-/// them.
+/// Maximum number of metrics between which the user can switch on the screen: each is read and kept
+/// separately. The notes name all metrics, and `--metric` opens the file with any of them.
 const METRICS_MAX: usize = 12;
 
 /// Runs `open` and `demo`: shows a recording on the screen, or in the dialog of `--plain`.
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
-    // Before the terminal is checked: advice on terminals does not help who has mistyped a name.
+    // The path is checked before the terminal: advice on terminals does not help if the name is
+    // mistyped.
     if !config.is_demo {
         input::check_is_there(&config.file)?;
     }
@@ -79,8 +79,8 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             }
         })
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
-    // Nobody knows how long the other end of a pipe takes, for a password for example.
-    // Until the first bytes come the terminal is not touched.
+    // The program at the other end of a pipe may take any time, for a password for example. The
+    // terminal is not touched until it has sent the first bytes.
     let patience = if input::is_stdin(&config.file) {
         Duration::MAX
     } else {
@@ -104,9 +104,9 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     super::event_loop()?.block_on(screen(&config.look, shown, feed, failed, options))
 }
 
-/// What is shown.
+/// What the screen shows.
 pub struct Shown {
-    /// By what name it is remembered how the screen was left.
+    /// The name under which the layout of the screen is remembered.
     pub target: String,
     /// For the dialog of `--plain`.
     pub source: plain::Source,
@@ -125,7 +125,7 @@ pub async fn screen(
     options.begin.view = first_view(options.begin.view, &feed.borrow());
     let began = options.begin;
     let last = feed.clone();
-    // A file has no engine that could carry out commands: they are dropped.
+    // A file has no engine that could carry out commands: the receiver is dropped.
     let (control, _) = mpsc::unbounded_channel();
     let source = look.plain.then_some(source);
     let screen = top::show(source, feed, control, options);
@@ -141,8 +141,8 @@ pub async fn screen(
     })
 }
 
-/// Returns the view that opens. A file that has only probes shows them, unless another view
-/// than the usual one is asked for.
+/// Returns the view that opens. A file that has only probes opens with the view of probes, unless
+/// the user asks for another view than the default.
 fn first_view(asked: ViewId, snapshot: &Snapshot) -> ViewId {
     let has_only_probes = snapshot.report.samples == 0 && !snapshot.probes.list.is_empty();
     match asked {
@@ -151,14 +151,14 @@ fn first_view(asked: ViewId, snapshot: &Snapshot) -> ViewId {
     }
 }
 
-/// Prints the line that stays on the terminal when the screen is gone.
+/// Prints the line that remains on the terminal after the screen.
 fn say_goodbye(last: &Snapshot) {
     let Some(recording) = &last.source.recording else {
         return;
     };
     if terminal::is_writable() {
         let view = last.view.as_ref();
-        // The terminal may be gone as well.
+        // Writing fails if the terminal is gone as well.
         let _ = writeln!(
             std::io::stdout(),
             "proftop: {} in {}",
@@ -168,7 +168,7 @@ fn say_goodbye(last: &Snapshot) {
     }
 }
 
-/// The snapshot that is shown before anything is known of the file.
+/// Returns the snapshot that is shown before anything of the file is read.
 fn waiting(path: &Path) -> Snapshot {
     let view = Store::new(profile::Limits::default()).view();
     let recording = recorded::recording(
@@ -185,7 +185,7 @@ fn waiting(path: &Path) -> Snapshot {
     snapshot
 }
 
-/// The path, where it is one of a file.
+/// Returns the path, which is empty for standard input.
 fn typed(path: &Path) -> &Path {
     if input::is_stdin(path) {
         Path::new("")
@@ -194,26 +194,25 @@ fn typed(path: &Path) -> &Path {
     }
 }
 
-/// The last part of the path: the header has no room for more.
+/// Returns the last part of the path, as the header has no room for more.
 fn short_name(path: &Path) -> String {
     let last = path.file_name().map(Path::new).unwrap_or(path);
     input::name(last)
 }
 
-/// The thread that reads. It publishes what has come, and reports success or failure to the
-/// main thread until the screen is open, and to the screen from then on.
+/// The state of the thread that reads. It publishes the part that it has read, and reports success
+/// or failure to the main thread until the screen is open, and to the screen from then on.
 struct Reading {
     path: Arc<Path>,
     publish: watch::Sender<Arc<Snapshot>>,
-    /// Tells the main thread that the screen may open, or why it must not. None once it was
-    /// told.
+    /// Tells the main thread that the screen may open, or why it must not. None once that is sent.
     began: Option<SyncSender<Result<(), Failure>>>,
-    /// The number of the last snapshot. Each has a larger one than those before.
+    /// The number of the last snapshot, which increases with each one.
     generation: u64,
-    /// When we began to wait for the next block, and when we last published.
+    /// When reading the next block began, and when the last snapshot was published.
     asked: Instant,
     shown: Instant,
-    /// How long it took to count what was published last.
+    /// How long it took to make the last snapshot.
     counting: Duration,
     /// The metrics of the file; see [`metered`].
     metrics: Arc<[Metered]>,
@@ -221,7 +220,7 @@ struct Reading {
 
 impl Progress for Reading {
     fn begins(&mut self) {
-        // For a file the screen waits until it is read, but not longer than `OPENS_AFTER`.
+        // The screen for a file opens when all of it is read, or after `OPENS_AFTER`.
         if input::is_stdin(&self.path) {
             self.open_the_screen();
         }
@@ -229,7 +228,7 @@ impl Progress for Reading {
     }
 
     fn comes(&mut self, store: &Store) {
-        // A block that was waited for is shown at once: the next may take as long again.
+        // A block that took long to arrive is shown at once: the next one may take as long again.
         let waited = self.asked.elapsed() >= SHOW_EVERY / 2;
         let wait = SHOW_EVERY.max(self.counting * recorded::COUNTING_PART);
         if waited || self.shown.elapsed() >= wait {
@@ -260,7 +259,7 @@ impl Reading {
         }
     }
 
-    /// Reads the recording that is built in.
+    /// Reads the built-in recording.
     fn read_demo(&mut self) -> Result<(), Failure> {
         let opened = open_file::open_demo(self)?;
         self.ends(&opened)
@@ -283,7 +282,7 @@ impl Reading {
     /// metrics after each. A metric with which reading fails is removed from the list.
     fn count_others(&mut self, opened: &Opened) {
         let mut metrics = metered(opened);
-        // The first one is the one that is shown: it is read already.
+        // The first metric is the one on the screen, which is read already.
         let mut next = 1;
         while let Some(metric) = metrics.get_mut(next) {
             metric.view = open_file::count_again(&self.path, opened, &metric.name);
@@ -306,23 +305,23 @@ impl Reading {
     /// else to the screen.
     fn fails(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
         match self.began.take() {
-            // If sending fails, nobody waits any more, because the screen is open.
+            // If sending fails, the main thread no longer waits, because the screen is open.
             Some(began) if began.send(Err(failure.clone())).is_ok() => {}
             _ => self.breaks(failure, fail),
         }
     }
 
-    /// Lets the main thread open the screen, unless it did so already because reading took
+    /// Lets the main thread open the screen, unless it has done so already because reading took
     /// long.
     fn open_the_screen(&mut self) {
         if let Some(began) = self.began.take() {
-            // Sending fails if the screen did not wait for us.
+            // Sending fails if the screen opened before this.
             let _ = began.send(Ok(()));
         }
     }
 
-    /// Publishes all that was read, as the end. A file without samples is an error, with
-    /// what was noted about it.
+    /// Publishes the whole recording as the final snapshot. A file without samples is an error,
+    /// with the notes on it.
     fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
         if opened.view.samples() == 0 && opened.view.probes().is_empty() {
             let name = input::name(&self.path);
@@ -340,8 +339,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Reports why reading stopped. If samples are on the screen they stay there, with the
-    /// reason as the state; otherwise the screen is closed.
+    /// Reports why reading stopped. If samples are on the screen they stay there, with the reason
+    /// as the state; otherwise the screen is closed.
     fn breaks(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
         let shown = self.publish.borrow().clone();
         if shown.report.samples == 0 {
@@ -353,8 +352,8 @@ impl Reading {
         self.publish.send_replace(Arc::new(broken));
     }
 
-    /// Publishes a snapshot of what was read. `end` is None while more is to come; at the
-    /// end it holds what is wrong with the file, or None if it is whole.
+    /// Publishes a snapshot of the part that was read. `end` is None if there is more to read. At
+    /// the end it is the damage of the file, or None if the file is whole.
     fn show(&mut self, view: &View, notes: &[String], lacks: Lacks, end: Option<Option<&str>>) {
         let selection = view
             .select(&Query::default(), &Cancel::new())
@@ -376,8 +375,8 @@ impl Reading {
     }
 }
 
-/// Returns the metrics of a file: first the one that is shown, then the others, which are
-/// still to be read. Empty if there is only one.
+/// Returns the metrics of a file: first the one on the screen, then the others, which are not read
+/// yet. Empty if there is only one.
 fn metered(opened: &Opened) -> Vec<Metered> {
     let shown = &opened.view.info().metric.name;
     let others = opened.metrics.iter().filter(|name| *name != shown);
@@ -395,7 +394,7 @@ fn metered(opened: &Opened) -> Vec<Metered> {
     }
 }
 
-/// Returns the snapshot of the built-in recording when all of it is read.
+/// Returns the last snapshot of the built-in recording.
 #[cfg(test)]
 pub fn demo_snapshot() -> Snapshot {
     struct Quiet;

@@ -1,5 +1,4 @@
-//! Opening a recording, whatever its format: told by its first bytes, not by
-//! its name.
+//! Opens recordings of any format, which is recognized by the first bytes and not by the name.
 
 use super::input::{input, limits, name, unread};
 use super::resolve::{Places, name_frames};
@@ -11,18 +10,18 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
-/// A recording that was read, and sentences about what is missing from it.
+/// A recording, and sentences about what is missing from it.
 pub struct Opened {
     pub view: View,
     pub notes: Vec<String>,
-    /// The first note says how the file is cut or damaged.
+    /// Whether the file is cut off or damaged. Then the first note says how.
     pub is_broken: bool,
     pub lacks: Lacks,
     /// The names of all metrics of the file. Empty for a .pft.
     pub metrics: Vec<String>,
 }
 
-/// Receives news of how far reading has come.
+/// Receives news about reading while it goes on.
 pub trait Progress {
     /// Called once when the first bytes show that it is a .pft.
     fn begins(&mut self) {}
@@ -31,24 +30,23 @@ pub trait Progress {
     fn comes(&mut self, _store: &Store) {}
 }
 
-/// The progress of a reading that nobody watches.
+/// Ignores the progress of reading.
 struct AtOnce;
 
 impl Progress for AtOnce {}
 
-/// Reads the whole file, in its first metric. An error if it is empty or in no known
-/// format.
+/// Reads the whole file with its first metric. It is an error if the file is empty or its format is
+/// not known.
 pub fn open(path: &Path) -> Result<Opened, Failure> {
     open_metric(path, None)
 }
 
-/// Reads a file as [`open`] does, with the metric of this name. None takes the first.
+/// Reads a file as [`open`] does, with the metric of this name. None means the first one.
 pub fn open_metric(path: &Path, metric: Option<&str>) -> Result<Opened, Failure> {
     open_by_parts(path, metric, &mut AtOnce)
 }
 
-/// Reads an opened file again with another metric. None if it cannot be read again, or has
-/// changed since.
+/// Reads an opened file again with another metric. None if that fails, or if the file has changed.
 pub fn count_again(path: &Path, opened: &Opened, metric: &str) -> Option<View> {
     let again = formats::read_metric(input(path).ok()?, limits(), Some(metric));
     opened.view.counting(&again.ok()?.store.view())
@@ -66,7 +64,7 @@ pub fn open_by_parts(
     read(input(path)?, metric, progress).map_err(failed)
 }
 
-/// The last stretch of a recording, so much time; all of it without a time.
+/// Returns the range of the last `time` of a recording. Without a time, the range is all of it.
 pub fn last(view: &View, time: Option<Duration>) -> TimeRange {
     match (time, view.end_ns()) {
         (Some(time), Some(end_ns)) => TimeRange::last(time, end_ns),
@@ -74,7 +72,7 @@ pub fn last(view: &View, time: Option<Duration>) -> TimeRange {
     }
 }
 
-/// Reads the recording that is built into the program.
+/// Reads the recording that is built into proftop.
 pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
     const DEMO: &[u8] = include_bytes!("../../../assets/demo.pft");
     read(Box::new(DEMO), None, progress)
@@ -86,7 +84,7 @@ pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
     read_metric(input, None)
 }
 
-/// Reads a stream as [`read_all`] does, with the metric of this name. None takes the first.
+/// Reads a stream as [`read_all`] does, with the metric of this name. None means the first one.
 pub fn read_metric(input: Box<dyn Read>, metric: Option<&str>) -> Result<Opened, FormatError> {
     read(input, metric, &mut AtOnce)
 }
@@ -113,7 +111,7 @@ fn read(
         metrics,
     } = formats::read_metric(whole, limits, metric)?;
     if format == "perf.data" {
-        // A perf.data has no names: they are looked up in the files of this machine.
+        // A perf.data file has no names, so they are looked up in the files of this machine.
         let found = name_frames(&mut store, &Places::default());
         notes.extend(found.doubt());
     }
@@ -133,7 +131,7 @@ fn read(
     })
 }
 
-/// Reads a .pft, which may be still growing.
+/// Reads a .pft, which may still be growing.
 fn read_blocks<R: Read>(
     mut reader: pft::Reader<R>,
     limits: Limits,
@@ -155,7 +153,7 @@ fn read_blocks<R: Read>(
     })
 }
 
-/// Returns what files of this format can never tell.
+/// Returns what files of this format never contain.
 fn lacks(format: &str) -> Lacks {
     Lacks {
         time: matches!(format, "folded" | "pprof" | "speedscope"),
@@ -164,7 +162,7 @@ fn lacks(format: &str) -> Lacks {
     }
 }
 
-/// How many samples did not fit into memory, as a sentence. None if all did.
+/// Says how many samples did not fit into memory. None if all did.
 pub fn left_out(store: &Store) -> Option<String> {
     let stats = store.stats();
     let left_out = stats.refused_late + stats.refused_memory;

@@ -1,4 +1,4 @@
-//! Where the bytes of a .pft go that is written while samples or calls come.
+//! The destination of a .pft that is written while samples or calls arrive.
 
 use crate::output::Output;
 use std::cell::Cell;
@@ -6,21 +6,21 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-/// Where the bytes of the .pft go.
+/// The destination of the .pft.
 pub enum Sink {
-    /// Directly to the file or pipe that the user named. It is no failure if whoever reads
-    /// the pipe closes it, be it before the first byte: the flag is set, and what comes
-    /// then is dropped.
+    /// The file or pipe that the user named. If the reader of the pipe closes it, even before the
+    /// first byte, that is no failure: the flag is set, and all further bytes are dropped.
     Output(Output, Rc<Cell<bool>>),
-    /// The head of a file that has no name yet: it gets its name with what comes first, so
-    /// that a command that cannot be run, or an early end, costs no earlier recording.
+    /// An output that has no name yet, and the head of the file. It gets its name with the first
+    /// bytes after the head: so a command that cannot be run, or an early end, does not replace an
+    /// earlier recording.
     Waiting(Option<(Output, Rc<Cell<bool>>)>, Vec<u8>),
-    /// To a file without a name.
+    /// A file without a name.
     Kept(File),
 }
 
 impl Sink {
-    /// Writes to an output. `is_left` is set when whoever reads the pipe has closed it.
+    /// Writes to an output. `is_left` is set when the reader of the pipe has closed it.
     pub fn new(output: Output, is_left: Rc<Cell<bool>>) -> Self {
         if output.is_unnamed() {
             Sink::Waiting(Some((output, is_left)), Vec::new())

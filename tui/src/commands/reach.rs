@@ -1,4 +1,4 @@
-//! The target of a run as those take it who sample and probe: `probe` and `engine`.
+//! Converts the target of a run to the types of the crates `probe` and `engine`.
 
 use crate::cli::Config;
 use crate::target::{Target, processes_of};
@@ -8,8 +8,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-/// Returns the processes and files in which functions of this target are probed, with the command
-/// that the run starts.
+/// Returns the processes and files in which functions of this target are probed, among them the
+/// program of the command that the run starts.
 pub fn of(config: &Config, target: &Target) -> Reach {
     let program = config.command.as_ref();
     Reach {
@@ -22,7 +22,8 @@ pub fn of(config: &Config, target: &Target) -> Reach {
 pub fn of_target(target: &Target) -> Reach {
     let filters = !target.tids.is_empty() || !target.uids.is_empty();
     let filters = filters || target.comm.is_some() || target.cgroup.is_some();
-    // A breakpoint is a whole process's. Whose hits count is decided at each of them.
+    // A breakpoint applies to a whole process. Each hit is checked against the threads of the
+    // target.
     let (pids, children) = match target.tids[..] {
         [] => (target.pids.clone(), target.children),
         _ => (processes_of(&target.tids), false),
@@ -36,7 +37,7 @@ pub fn of_target(target: &Target) -> Reach {
     }
 }
 
-/// Returns the target as the crate `probe` describes it.
+/// Returns the target in the type of the crate `probe`.
 pub fn probe_target(target: &Target) -> probe::Target {
     probe::Target {
         pids: target.pids.clone(),
@@ -53,7 +54,7 @@ pub fn probe_target(target: &Target) -> probe::Target {
     }
 }
 
-/// Finds a program as a shell does, by `PATH`.
+/// Finds a program in `PATH`, as a shell does.
 fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return fs::canonicalize(name).ok();

@@ -1,19 +1,18 @@
-//! `record`: samples to a file, or down a pipe, and no screen.
+//! `record`: writes samples to a file or a pipe, without a screen.
 //!
-//! A .pft is whole after every second. ^C ends the recording and writes what is left,
-//! SIGUSR2 writes it and goes on. With `--ring`, and by `agent`, only the last minutes are kept
-//! ([`ring`]). Any other format is made at the end, from a .pft that has
-//! no name until then.
+//! A .pft is a whole recording after every second. ^C writes the rest and ends the recording;
+//! SIGUSR2 writes the rest and goes on. With `--ring`, and by `agent`, only the last minutes are
+//! kept ([`ring`]). Any other format is made at the end, from a .pft that has no name until then.
 
-/// The socket at which a flight recorder is asked.
+/// The socket for requests to a flight recorder.
 mod control;
-/// A file of samples, or a flight recorder.
+/// The destination of samples: a file, or a flight recorder.
 mod destination;
-/// The .pft that another format is made from.
+/// The formats that are made at the end, from a .pft.
 mod later;
-/// What is said of probes.
+/// Messages about probes.
 mod probes;
-/// Where samples go while they come.
+/// The file to which samples are written while they arrive.
 mod recording;
 /// The flight recorder.
 mod ring;
@@ -32,7 +31,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs `record` or `agent`: writes samples to a file until the time is over, the target ends or a
-/// signal comes.
+/// signal arrives.
 pub fn run(config: &Config, subject: Subject, record: &RecordConfig) -> Result<Exit, Failure> {
     super::event_loop()?.block_on(recording(config, subject, record))
 }
@@ -75,7 +74,7 @@ async fn recording(
             }
             Some(()) = write_now.recv() => file.write_now(last.as_deref())?,
             request = next_request(&mut control) => file.handle(request, last.as_deref()),
-            // Whoever reads our output has closed it.
+            // The reader of the output has closed it.
             () = file.reader_gone() => {
                 is_left = true;
                 break;
@@ -89,7 +88,7 @@ async fn recording(
     stopped.exit(file.samples() > 0 || is_left).await
 }
 
-/// Waits for what is asked at the control socket; for ever where there is none.
+/// Waits for a request at the control socket. Waits forever if there is no socket.
 async fn next_request(control: &mut Option<Control>) -> control::Request {
     match control {
         Some(control) => control.next().await,

@@ -1,4 +1,4 @@
-//! A recording as a snapshot: what screen and reports show of it.
+//! Makes the snapshot of a recording, for the screen and for reports.
 
 use engine::probes;
 use engine::snapshot::{Asked, Lacks, Recording, Run, Snapshot, Source, Span, TargetState, Waited};
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// While a recording grows, we wait this many times as long as the last count took before we count again, so that
-/// counting takes at most a fifth of the time.
+/// While a recording grows, the pause between two counts is this many times as long as the last
+/// count, so that counting takes at most a fifth of the time.
 pub const COUNTING_PART: u32 = 4;
 
-/// Returns the selected samples of a recording as a snapshot. More may come if the
-/// recording is still being read.
+/// Returns the selected samples of a recording as a snapshot. More may follow if the recording is
+/// still being read.
 pub fn snapshot(
     view: &View,
     notes: &[String],
@@ -26,7 +26,7 @@ pub fn snapshot(
     let window = report.window;
     let is_followed = !view.states().is_empty();
     let waited = is_followed.then(|| Waited::told(&mut report, view, selection.query()));
-    // Times of a file without times are made up: no clock is shown.
+    // The times of a format without times are made up, so no elapsed time is shown.
     let elapsed_ns = if recording.lacks.time && recording.taken.is_none() {
         0
     } else {
@@ -43,7 +43,7 @@ pub fn snapshot(
         probes: Arc::new(probes::recorded(view, selection.query().window)),
         view: Some(view.clone()),
         health: Health {
-            // A recording knows only how many were lost in all.
+            // A recording has only the total number of lost samples.
             lost: info.lost,
             lost_run: info.lost,
             taken_run: selection.samples(),
@@ -71,7 +71,7 @@ pub fn snapshot(
     }
 }
 
-/// Returns what the header shows of a file; `path` is empty where there is none.
+/// Returns what the header shows about a file. `path` is empty if there is no file.
 pub fn recording(
     name: &str,
     path: &Path,
@@ -88,9 +88,9 @@ pub fn recording(
     }
 }
 
-/// Returns when a recording begins, in milliseconds since 1970, and how long ago that was.
-/// None for files that do not say it, which begin in 1970. Clocks of two machines differ: a
-/// time in the future counts as now.
+/// Returns when a recording begins, in milliseconds since 1970, and how long ago that was. None for
+/// files that do not say it, whose epoch is 0. Clocks of two machines differ, so a time in the
+/// future counts as now.
 fn taken(view: &View, now: SystemTime) -> Option<(u64, Duration)> {
     let begin_ms = view.begin_ns()? / 1_000_000;
     let epoch_ms = view.info().epoch_unix_ms;

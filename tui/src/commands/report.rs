@@ -1,4 +1,4 @@
-//! `report`: what a recording says, as text.
+//! `report`: prints a recording as text.
 
 mod peek;
 mod tree;
@@ -15,8 +15,8 @@ use crate::stderr;
 use engine::snapshot::{Recording, Snapshot};
 use profile::{Cancel, Query, Selection};
 
-/// Runs `report`: prints the functions, the call tree, or callers and callees of some
-/// functions of a recording.
+/// Runs `report`: prints the functions, the call tree, or callers and callees of some functions of
+/// a recording.
 pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     let opened = open_file::open_metric(&config.file, config.metric.as_deref())?;
     let query = Query {
@@ -38,7 +38,7 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
             let has_probes = !opened.view.probes().is_empty();
             let list = || functions(&opened, &selection, *rows_max, *format, *tokens_max);
             match (format, opened.view.samples()) {
-                // Without samples there is no list of functions to print.
+                // There is no list of functions without samples.
                 (Format::Text, 0) if has_probes => {
                     head(&opened, &selection) + &probes(&opened, *format)
                 }
@@ -63,14 +63,13 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     super::print(&text)?;
     Ok(match selection.samples() {
         0 if opened.view.probes().is_empty() => Exit::NoSamples,
-        // A pattern that fits nothing is told by the same status as no samples: there is no
-        // answer.
+        // A pattern that matches nothing ends with the same status as a recording without samples.
         _ if !is_found => Exit::NoSamples,
         _ => Exit::Done,
     })
 }
 
-/// Returns what probes counted, as `trace` prints it.
+/// Returns the results of probes, as `trace` prints them.
 fn probes(opened: &Opened, format: Format) -> String {
     match (opened.view.probes().is_empty(), format) {
         (true, Format::Text) => "# this recording has no probes\n".into(),
@@ -78,8 +77,8 @@ fn probes(opened: &Opened, format: Format) -> String {
     }
 }
 
-/// Returns the functions in the format that was asked for, as batch output writes them. The
-/// time of the report is the end of its window.
+/// Returns the functions in the given format, as batch output writes them. The time of the report
+/// is the end of its window.
 fn functions(
     opened: &Opened,
     selection: &Selection,
@@ -105,14 +104,14 @@ fn functions(
     report.render(format, true)
 }
 
-/// Returns the lines of a report that begin with `#` and say what the numbers are about.
+/// Returns the lines of a report that begin with `#`, which say what the numbers are about.
 fn head(opened: &Opened, selection: &Selection) -> String {
     let text = functions(opened, selection, Some(0), Format::Text, 0);
     let lines = text.lines().take_while(|line| line.starts_with('#'));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the selected samples as a snapshot, as the engine would publish it.
+/// Returns the selected samples as a snapshot, like one of the engine.
 fn snapshot(opened: &Opened, selection: &Selection) -> Snapshot {
     let recording = Recording {
         lacks: opened.lacks,

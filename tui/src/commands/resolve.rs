@@ -1,5 +1,5 @@
-//! `resolve`: names for a recording that was made without them, on this machine
-//! or another: by build-id, in the files of this machine and below directories.
+//! `resolve`: finds names for a recording that was made without them, on this machine or another.
+//! It searches the files of this machine, and directories, by build-id.
 
 mod kernel;
 mod names;
@@ -18,7 +18,8 @@ use profile::{Frame, NameState, Store};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// Runs `resolve`: looks up names for the frames of a recording, and writes it with them.
+/// Runs `resolve`: looks up names for the frames of a recording, and writes the recording with
+/// them.
 pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     let mut recording = read(&config.file)?;
     for note in &recording.notes {
@@ -27,8 +28,7 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     let place = place(config, recording.is_pft)?;
     let places = Places::below(&config.directories)?;
     let found = name_frames(&mut recording.store, &places);
-    // Frames for which nothing was found get back the reason for having no name that was
-    // recorded.
+    // Frames for which no name was found get back the recorded reason for having none.
     for (frame, state) in recording.reasons {
         if let Some(id) = recording.store.find_frame(&frame) {
             recording.store.set_name(id, state);
@@ -52,11 +52,11 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     })
 }
 
-/// What was read of the file.
+/// The recording that is resolved.
 struct Recording {
     store: Store,
     notes: Vec<String>,
-    /// Why frames had no name, if they had none.
+    /// The recorded reasons of frames for having no name.
     reasons: Vec<(Frame, NameState)>,
     is_pft: bool,
 }
@@ -68,8 +68,8 @@ fn read(path: &Path) -> Result<Recording, Failure> {
     read_from(input::input(path)?).map_err(failed)
 }
 
-/// Reads a recording of any format. Its first bytes are read to know whether it is a .pft,
-/// and put before the rest again, as a pipe cannot be read twice.
+/// Reads a recording of any format. Its first bytes are read to know whether it is a .pft, and then
+/// chained before the rest, because a pipe cannot be read twice.
 fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     let mut start = Vec::new();
     (&mut input)
@@ -88,7 +88,7 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     }
     let mut store = Store::new(input::limits());
     let mut reader = pft::Reader::new(io::BufReader::new(whole))?;
-    // `run` gives them back to the frames for which nothing is found.
+    // `run` restores them for the frames for which no name is found.
     reader.keep_reasons();
     while reader.read_block(&mut store)? {}
     Ok(Recording {
@@ -99,15 +99,15 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     })
 }
 
-/// Where the result is written to.
+/// The destination of the result.
 enum ResolvedOutput {
     Stdout,
     File(PathBuf),
     InPlaceOf(PathBuf),
 }
 
-/// Returns where the result is written to. Only a .pft can take the place of what was read:
-/// in any other format the result would not be of the format that its name says.
+/// Returns the destination of the result. Only a .pft may be replaced by it: in any other format
+/// the result would not have the format that its name says.
 fn place(config: &ResolveConfig, is_pft: bool) -> Result<ResolvedOutput, Failure> {
     match &config.output {
         Some(path) if path.as_os_str() == "-" => Ok(ResolvedOutput::Stdout),
@@ -126,16 +126,15 @@ fn place(config: &ResolveConfig, is_pft: bool) -> Result<ResolvedOutput, Failure
 pub struct Found {
     pub frames: u64,
     pub named: u64,
-    /// Files that are not here, or are of another build, with how many frames each leaves
-    /// unnamed.
+    /// Files that are not here, or only in another build, and how many frames each leaves unnamed.
     pub missing: Vec<(String, u64)>,
-    /// How many files were taken by their paths alone, because the recording has no
-    /// build-id of them.
+    /// Number of files that were opened by their paths alone, because the recording has no build-id
+    /// of them.
     pub unverified: u64,
 }
 
 impl Found {
-    /// Returns the sentences that are printed about it.
+    /// Returns the sentences that are printed about the result.
     pub fn told(&self) -> Vec<String> {
         let (named, all) = (self.named, counted(self.frames, "frame without a name"));
         let all = all.replace("frame without a names", "frames without a name");
@@ -155,7 +154,7 @@ impl Found {
         told
     }
 
-    /// Returns what to do next if no name was found.
+    /// Returns what the user can do next if no name was found.
     fn next_step(&self) -> Option<String> {
         (self.named == 0 && self.frames > 0).then(|| {
             "next: type this on the machine it was taken on, or give `--debug-dir` with a folder \
@@ -164,8 +163,7 @@ impl Found {
         })
     }
 
-    /// Returns a sentence if names may be wrong, because files were not compared by
-    /// build-id.
+    /// Returns a sentence if names may be wrong, because files were not compared by build-id.
     pub fn doubt(&self) -> Option<String> {
         let files = counted(self.unverified, "file");
         (self.unverified > 0).then(|| {

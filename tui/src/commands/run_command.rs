@@ -1,7 +1,7 @@
-//! Looking after the command that a run without a screen started, and the
-//! signals that end such a run.
+//! Watches the command that a run without a screen has started, and the signals that end such a
+//! run.
 
-/// Ends the process in time after a signal.
+/// Limits the time to exit after a signal.
 mod deadline;
 
 pub use deadline::Deadline;
@@ -16,9 +16,10 @@ use std::process::ExitStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
-/// Waits for the command to end, says so if it runs on when our own work is done, and returns its
-/// status as ours, as `env` does. Without a command, the status says whether there were samples, or
-/// whether whoever reads them has had enough before that could be known.
+/// Waits for the command to end, and returns its status as that of proftop, as `env` does. A
+/// message says that the command is still running. Without a command, the status says whether there
+/// were samples; `has_samples` may also be true because the reader closed the output before that
+/// was known.
 pub async fn exit(
     mut command: CommandWatch,
     mut signals: Signals,
@@ -40,22 +41,22 @@ pub async fn exit(
     })
 }
 
-/// The command that we started for the user, in the state that it is in.
+/// The command that was started for the user, and its state.
 pub enum CommandWatch {
     None,
     Starting {
         started: tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>,
-        /// A signal that came before it ran, and is passed on when it does.
+        /// A signal that arrived before the command runs, and is passed on when it does.
         caught: Option<Number>,
     },
     Running(Running),
     Ended(ExitStatus),
 }
 
-/// A command that runs, or has ended without anybody having asked.
+/// A command that runs, or whose end was not noticed yet.
 pub struct Running {
     waiting: JoinHandle<std::io::Result<ExitStatus>>,
-    /// Refers to this process and to no later one with its pid. None before Linux 5.3.
+    /// Refers to this process, never to a later one with the same pid. None before Linux 5.3.
     process: Option<OwnedFd>,
     interrupted: bool,
 }
@@ -70,9 +71,9 @@ impl Running {
         }
     }
 
-    /// Passes a signal that ends us on to the command. The first ^C is not passed on: the
-    /// terminal has sent it to the command as well, which may want to finish its work. The
-    /// second one ends the command. All other signals were sent to us alone.
+    /// Passes a signal that ends this run on to the command. The first ^C is not passed on: the
+    /// terminal has sent it to the command as well, which may want to finish its work. The second
+    /// one ends the command. All other signals were sent to proftop alone.
     fn pass_on(&mut self, caught: Number) {
         let is_first = !std::mem::replace(&mut self.interrupted, true);
         let number = match caught {
@@ -81,14 +82,14 @@ impl Running {
             other => other,
         };
         if let Some(process) = &self.process {
-            // It may have ended.
+            // Fails if the command has ended.
             let _ = pidfd_send_signal(process, number);
         }
     }
 }
 
 impl CommandWatch {
-    /// Begins to watch the command whose start `started` will report. None: there is no
+    /// Starts to watch the command, whose start is reported through `started`. None if there is no
     /// command.
     pub fn new(
         started: Option<tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>>,
@@ -99,9 +100,9 @@ impl CommandWatch {
         })
     }
 
-    /// Waits for the command to end, and returns how it ended in words, in which it is called
-    /// `name`. None if the engine failed before the command could run. Waits forever if there is no
-    /// command, or its end was returned before, so that it can stand in a `select!`.
+    /// Waits for the command to end, and returns a sentence about it with `name` for the command.
+    /// None if the engine failed before the command could run. Waits forever if there is no
+    /// command, or its end was returned before, so that this can be a branch of `select!`.
     pub async fn ended(&mut self, name: &str) -> Result<Option<String>, Failure> {
         let status = self.end().await?;
         Ok(status.map(|status| process_end::words(name, status)))
@@ -128,8 +129,8 @@ impl CommandWatch {
         Ok(Some(status))
     }
 
-    /// Waits for the command to end, if it has not yet, and returns its status. None if
-    /// there is no command.
+    /// Waits for the command to end, unless it has, and returns its status. None if there is no
+    /// command.
     async fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
         match self {
             CommandWatch::None => Ok(None),
@@ -138,8 +139,8 @@ impl CommandWatch {
         }
     }
 
-    /// Passes a signal that ends us on to the command; one that comes before the command
-    /// runs is passed on as soon as it does.
+    /// Passes a signal that ends this run on to the command. If the command does not run yet, the
+    /// signal is passed on as soon as it does.
     pub fn pass_on(&mut self, caught: Number) {
         match self {
             CommandWatch::Running(running) => running.pass_on(caught),
@@ -167,13 +168,12 @@ async fn waited(
 pub struct Signals([Option<Signal>; 3]);
 
 impl Signals {
-    /// Begins to receive the signals, except those that we were started to ignore. An error
-    /// if there is no event loop.
+    /// Starts to receive the signals, except those that are ignored since the start of this
+    /// process. It is an error if there is no event loop.
     pub fn listen() -> Result<Self, Failure> {
         let ignored = ignored_signals();
         let listen = |kind: SignalKind| {
-            // `nohup`, and `&` in a script, start programs so that they ignore a signal: it
-            // stays ignored.
+            // `nohup`, and `&` in a script, start programs with a signal ignored. It stays ignored.
             if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {
                 return Ok(None);
             }
@@ -188,7 +188,7 @@ impl Signals {
         ]))
     }
 
-    /// Waits for the next of the signals, and returns which one it is.
+    /// Waits for the next signal, and returns its number.
     pub async fn any(&mut self) -> Number {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
@@ -206,8 +206,8 @@ async fn caught(signal: &mut Option<Signal>) {
     }
 }
 
-/// Returns the set of signals that we were started to ignore. Signal 1 is the lowest bit,
-/// see `SigIgn` in proc(5).
+/// Returns the set of signals that are ignored since the start of this process. Signal 1 is the
+/// lowest bit, see `SigIgn` in proc(5).
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,5 +1,5 @@
-//! What the screen and batch output have in common: starting the engine on a
-//! subject, and looking after the command that was started.
+//! Starts the engine on a subject, for the screen and for batch output, and lets a held command
+//! run.
 
 use super::Subject;
 use super::bpf_or_perf::Sampler;
@@ -21,18 +21,18 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
-/// A running engine, and the command that it watches, if one was started.
+/// A running engine, and the command that it samples, if one was started.
 pub struct Sampling {
     pub engine: Engine,
     pub commands: Sender<Command>,
-    /// What is sampled, in words.
+    /// The target in words.
     pub scope: Arc<str>,
-    /// Comes when the engine has let the command run.
+    /// Receives the result when the engine has let the command run.
     pub started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
 }
 
 impl Sampling {
-    /// Has the calling thread give up the rights that starting an engine takes: there will be
+    /// Drops the rights of the calling thread that are needed to start an engine, because it starts
     /// no other one.
     pub fn give_up_rights(self) -> Self {
         confine::thread(Duty::Showing);
@@ -40,7 +40,7 @@ impl Sampling {
     }
 }
 
-/// Which rows of reports this run shows.
+/// Returns which rows the reports of this run need.
 fn rows(config: &Config, schedule: &Schedule) -> Rows {
     let is_of_processes =
         |ring: &RingConfig| ring.conditions.iter().any(Condition::is_of_a_process);
@@ -53,8 +53,8 @@ fn rows(config: &Config, schedule: &Schedule) -> Rows {
     }
 }
 
-/// Starts the engine. It watches a held command before letting it run. The calling thread keeps
-/// the rights that another engine would take.
+/// Starts the engine. It attaches to a held command before letting it run. The calling thread keeps
+/// the rights to start another engine.
 pub fn start(
     config: &Config,
     subject: Subject,
@@ -71,9 +71,9 @@ pub fn start(
         Mode::Record(record) => record.probes.clone(),
         _ => FirstProbes::default(),
     };
-    // The screen and the plain dialog can place some later.
+    // The screen and the plain dialog can place probes later.
     let calls = matches!(schedule, Schedule::Live { .. }) || !probes.functions.is_empty();
-    // The screen and the dialog ask the view themselves, with a filter that may change.
+    // The screen and the dialog filter by themselves, with a filter that may change.
     let filter = match schedule {
         Schedule::Live { .. } => Filter::default(),
         Schedule::Reports { .. } => config.look.filter.clone(),
@@ -125,12 +125,11 @@ pub fn start(
     })
 }
 
-/// Comes when a held command has been let run, or could not be.
+/// Receives the result of letting a held command run.
 type Started = oneshot::Receiver<Result<RunningCommand, StartError>>;
 
-/// Returns what the engine calls when everything is attached: it lets the held command run,
-/// so that its first instruction is sampled as well. Without a command nothing has to be
-/// done.
+/// Returns the function that the engine calls when everything is attached: it lets the held command
+/// run, so that even its first instruction is sampled. Without a command it does nothing.
 fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, Option<Started>) {
     let Some(held) = held else {
         return (Box::new(|| {}), None);
@@ -143,8 +142,8 @@ fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, O
     (Box::new(ready), Some(started))
 }
 
-/// Returns what makes the source of samples, on the thread that will drain it. The pattern
-/// of `--comm` is compiled there, and a mistake in it is an error of the start.
+/// Returns the function that makes the source of samples, on the thread that will drain it. It also
+/// compiles the pattern of `--comm`, whose errors are errors of the start.
 fn source(
     config: &Config,
     target: &Target,

@@ -1,4 +1,4 @@
-//! `proftop symbolize`: which functions and lines addresses are from.
+//! `proftop symbolize`: prints the functions and lines of addresses.
 //!
 //! ```text
 //! $ proftop symbolize ./server 0x1209
@@ -9,13 +9,13 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `modules` | files and tables, opened once, by path, name or build-id |
-//! | `process` | where the addresses of a process lie |
-//! | `log` | text with addresses inside |
-//! | `format` | what an answer looks like |
-//! | `ahead` | tables made ahead of time |
-//! | `tables` | a directory of them |
-//! | `fetch` | debug files from elsewhere |
+//! | `modules` | files and tables by path, name or build-id, each opened once |
+//! | `process` | the mappings of a process |
+//! | `log` | text that contains addresses |
+//! | `format` | the formats of answers |
+//! | `ahead` | making tables ahead of time |
+//! | `tables` | a directory of such tables |
+//! | `fetch` | debug files from debuginfod servers |
 
 mod ahead;
 mod fetch;
@@ -35,11 +35,11 @@ use std::io::{self, BufRead, BufWriter, Write};
 use symbolize::LinkAddr;
 use symbolize::resolver::Resolved;
 
-/// The longest line of standard input, in bytes. A longer one is handled as several lines.
+/// Maximum length of a line of standard input, in bytes. A longer line is handled as several lines.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Runs `symbolize`: answers the addresses on the command line, or those in standard input,
-/// or makes tables ahead of time.
+/// Runs `symbolize`: answers the addresses on the command line, or those in standard input, or
+/// makes tables ahead of time.
 pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
     let style = Style {
         format: config.format,
@@ -69,7 +69,7 @@ pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
     }
 }
 
-/// Where an address is looked up if the text does not say which file it is in.
+/// Where an address is looked up if the text does not name its file.
 enum LookupScope {
     File(modules::Module),
     Process(Process),
@@ -86,8 +86,7 @@ impl LookupScope {
         }
     }
 
-    /// Whether there is code at this address, so that the number in a text may be an
-    /// address.
+    /// Whether there is code at this address: only then a number in a text may be an address.
     fn has_code_at(&self, addr: u64) -> bool {
         match self {
             LookupScope::File(module) => module.segments().is_executable(LinkAddr(addr)),
@@ -97,10 +96,10 @@ impl LookupScope {
     }
 }
 
-/// Standard output, whose errors are told from those of what is read meanwhile.
+/// Standard output. It marks its errors, to tell them from errors of reading the input.
 struct Answers<W>(W);
 
-/// An error of writing.
+/// An error of writing to standard output.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unwritten(io::Error);
@@ -137,7 +136,7 @@ fn answer(
         stderr::say(sentence);
     }
     match written {
-        // A reader that has had enough is no failure.
+        // A reader that closes the output is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let is_ours = error.get_ref().is_some_and(|error| error.is::<Unwritten>());
             Err(Failure::failed(if is_ours {
@@ -150,8 +149,8 @@ fn answer(
     }
 }
 
-/// Answers one word of the command line or a line that holds nothing but an address. Other
-/// text is searched for addresses.
+/// Answers one word of the command line, or a line that contains only an address. Any other text is
+/// searched for addresses.
 fn answer_word(
     word: &str,
     place: &LookupScope,
@@ -168,8 +167,8 @@ fn answer_word(
     }
 }
 
-/// Answers standard input line by line, and flushes whenever no more input is there yet, so
-/// that a program can write an address and wait for the answer.
+/// Answers standard input line by line. The output is flushed whenever no more input is available,
+/// so that a program can write an address and wait for the answer.
 fn answer_input(
     place: &LookupScope,
     modules: &Modules,
@@ -197,8 +196,8 @@ fn answer_input(
     }
 }
 
-/// Reads a number. It is hexadecimal, with or without `0x`; but in the format of
-/// llvm-symbolizer a number without `0x` is decimal.
+/// Parses a number. It is hexadecimal, with or without `0x`; but in the format of llvm-symbolizer a
+/// number without `0x` is decimal.
 fn number(word: &str, format: SymbolFormat) -> Option<u64> {
     let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     match (hex, format) {

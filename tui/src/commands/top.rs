@@ -1,5 +1,5 @@
-//! The live screen: the engine feeds it, the started command is looked after,
-//! and when it is left everything is put back in order.
+//! The live screen: starts the engine and the screen, watches the started command, and ends
+//! everything in order when the user leaves.
 
 use super::{Subject, open_file, sampling};
 use crate::cli::{Config, Look};
@@ -22,7 +22,7 @@ use std::sync::mpsc::Sender;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// A longer line of the command's output, in bytes, is cut.
+/// Maximum length of a line of the command's output in bytes; longer ones are cut.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// Runs the live screen, or the dialog of `--plain`, until the user leaves it.
@@ -32,20 +32,20 @@ pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
     super::event_loop()?.block_on(screen(config, subject, options))
 }
 
-/// What was to be shown, which decides what is suggested where there is no terminal.
+/// The screen that could not be opened, which decides what to suggest instead.
 pub enum Remedies<'a> {
     Live,
-    /// The screen of a recording, by the name of its file.
+    /// The screen of a recording, with the name of its file.
     Recording(&'a str),
-    /// The screen of the recording that is built in.
+    /// The screen of the built-in recording.
     Demo,
     /// The screen of several machines.
     Machines,
 }
 
-/// Returns an error with suggestions if there is no terminal to draw on. Called before
-/// anything else happens. For a recording, standard input may be a pipe: keys then come
-/// from `/dev/tty`.
+/// Returns an error with suggestions if there is no terminal to draw on. It is called before
+/// anything else happens. For a recording, standard input may be a pipe: keys then come from
+/// `/dev/tty`.
 pub fn check_terminal(remedies: &Remedies<'_>) -> Result<(), Failure> {
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     let has_keys = std::io::stdin().is_terminal()
@@ -82,15 +82,15 @@ pub fn check_terminal(remedies: &Remedies<'_>) -> Result<(), Failure> {
     })
 }
 
-/// Returns the window of the screen in whole seconds, one at least: the engine counts in
-/// buckets of a second.
+/// Returns the window of the screen in whole seconds, at least one: the engine counts in buckets of
+/// a second.
 fn window(config: &Config) -> Span {
     let seconds = config.show.window.as_secs();
     Span::Seconds(seconds.clamp(1, u64::from(u32::MAX) - 1) as u32)
 }
 
-/// Shows what comes until the user ends it: as a dialog of lines about this `source`, or, where
-/// it is None, on the screen.
+/// Runs the screen until the user leaves it; with a `source`, runs the dialog of lines about this
+/// source instead.
 pub(super) async fn show(
     source: Option<plain::Source>,
     feed: watch::Receiver<Arc<Snapshot>>,
@@ -112,12 +112,12 @@ pub(super) async fn show(
 /// Starts the engine and the screen, and ends both in order:
 ///
 /// ```text
-/// engine ── snapshots ──► screen          (a watch: only the newest one counts)
+/// engine ── snapshots ──► screen          (a watch channel: only the newest one counts)
 /// engine ◄── commands ─── screen          by `pass_on`
 /// engine ◄── output, end ── the command   by `look_after`
 /// ```
 ///
-/// When the screen is left, engine and command are ended before the summary is printed.
+/// When the user leaves the screen, engine and command are ended before the summary is printed.
 async fn screen(
     config: &Config,
     subject: Subject,
@@ -129,12 +129,12 @@ async fn screen(
     };
     let (publish, feed) = watch::channel(Arc::new(Snapshot::default()));
     let last = feed.clone();
-    // The way by which an error ends the screen from outside.
+    // Sends an error that ends the screen from outside.
     let (fail, failed) = oneshot::channel();
     let mut fail = Some(fail);
     let publish = move |snapshot: Arc<Snapshot>| {
-        // If sampling fails before there is a sample to look at, the screen is closed and
-        // the reason printed on the terminal.
+        // If sampling fails before there is a sample to look at, the screen is closed and the
+        // reason is printed on the terminal.
         if let TargetState::Failed(why) = &snapshot.run.target
             && snapshot.health.taken_run == 0
             && let Some(fail) = fail.take()
@@ -170,7 +170,7 @@ async fn screen(
         ended = screen => ended,
         Ok(why) = failed => Err(Failure::of_sampling(&why)),
     };
-    // This ends the command, if it still runs: `look_after` waits for it.
+    // This ends the command if it is still running: `look_after` waits for it.
     drop(stop);
     sampling.engine.finish();
     let command = command.await.unwrap_or(Ok(false));
@@ -191,7 +191,7 @@ async fn screen(
     })
 }
 
-/// Prints the summary that stays on the terminal when the screen is gone.
+/// Prints the summary that remains on the terminal after the screen.
 fn say_goodbye(ended: &Ended, last: &Snapshot, is_command_ended: bool) {
     let run = &last.health;
     let seconds = last.run.elapsed.as_secs();
@@ -206,7 +206,7 @@ fn say_goodbye(ended: &Ended, last: &Snapshot, is_command_ended: bool) {
     if !terminal::is_writable() {
         return;
     }
-    // Writing fails if the terminal is gone, and then nobody would read it.
+    // Writing fails if the terminal is gone; then the summary is of no use anyway.
     let _ = writeln!(std::io::stdout(), "{line}");
     if is_command_ended {
         let ended = format!("proftop: {} was asked to end (SIGTERM)", last.run.scope);
@@ -220,7 +220,7 @@ fn say_goodbye(ended: &Ended, last: &Snapshot, is_command_ended: bool) {
     .print();
 }
 
-/// Passes on to the engine what the screen asks for, until either of them ends.
+/// Passes commands of the screen on to the engine, until either of them ends.
 async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Sender<Command>) {
     while let Some(command) = controls.recv().await {
         if commands.send(command).is_err() {
@@ -229,15 +229,15 @@ async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Sende
     }
 }
 
-/// Reads what the started command prints, tells the engine when it ends, and
-/// ends it when the screen is left before that: true if so.
+/// Reads the output of the started command, tells the engine when the command ends, and ends the
+/// command if the user leaves the screen before that. Returns whether it did.
 async fn look_after(
     started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
     commands: Sender<Command>,
     scope: Arc<str>,
     mut stopped: oneshot::Receiver<()>,
 ) -> Result<bool, Failure> {
-    // No command was given: something that runs already is watched.
+    // No command was given: the target runs already.
     let Some(started) = started else {
         return Ok(false);
     };
@@ -249,8 +249,8 @@ async fn look_after(
         Ok(running) => running,
         Err(error) => {
             let words = error.to_string();
-            // It never ran. The screen shows the reason until the user leaves; then it is
-            // the error with which proftop ends.
+            // The command never ran. The screen shows the reason until the user leaves; then
+            // proftop ends with that error.
             let _ = commands.send(Command::TargetEnded { words, at_ns: 0 });
             let _ = stopped.await;
             return Err(error.into());
@@ -271,7 +271,7 @@ async fn look_after(
         tokio::select! {
             _ = ticks.tick() => {}
             _ = &mut stopped => {
-                // We started it for the user, who has now left.
+                // The command was started for the user, who has now left.
                 return Ok(running.terminate().unwrap_or(false));
             }
         }
@@ -293,7 +293,7 @@ async fn look_after(
     Ok(false)
 }
 
-/// Sends each line that the command prints to the engine, without what a terminal would act
+/// Sends each line of the command's output to the engine, without characters that a terminal acts
 /// on.
 async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
     let mut reader = BufReader::new(pipe);
@@ -313,9 +313,9 @@ async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
     }
 }
 
-/// Returns what the screen has to know of the command line and the configuration. The first
-/// complaint about the configuration is shown on the screen; all were printed before. An
-/// error if the file of the baseline cannot be read or has no samples.
+/// Returns the options of the screen from the command line and the configuration. The first
+/// complaint about the configuration is shown on the screen; all of them were printed before. It is
+/// an error if the file of the baseline cannot be read or has no samples.
 pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failure> {
     let baseline = look.baseline.as_deref().map(baseline).transpose()?;
     let first = look.complaints.first().map(ToString::to_string);
@@ -337,7 +337,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
     })
 }
 
-/// Reads the file of `--baseline`. Standard input is refused: the keys come from there.
+/// Reads the file of `--baseline`. Standard input is refused, because keys come from there.
 fn baseline(path: &Path) -> Result<Baseline, Failure> {
     if input::is_stdin(path) {
         return Err(Failure::usage(
@@ -357,8 +357,8 @@ fn baseline(path: &Path) -> Result<Baseline, Failure> {
     }
 }
 
-/// Returns how the screen begins by the command line and the configuration, in which the
-/// command line has won already.
+/// Returns the initial layout of the screen by the command line and the configuration, which `look`
+/// has merged already.
 fn configured(look: &Look) -> Kept {
     Kept {
         view: look.start,
@@ -368,11 +368,12 @@ fn configured(look: &Look) -> Kept {
     }
 }
 
-/// Whether servers may be asked: on a screen the user is asked once and for all.
+/// Returns whether debuginfod servers may be asked. The screen asks the user once and remembers the
+/// answer.
 fn consent(look: &Look) -> Consent {
     let answered = if look.fresh { None } else { kept::fetching() };
     match answered {
-        // Without a screen nobody is asked.
+        // Without a screen the user cannot be asked.
         _ if look.plain => Consent::Given,
         Some(true) => Consent::Given,
         Some(false) => Consent::Refused,
@@ -380,16 +381,15 @@ fn consent(look: &Look) -> Consent {
     }
 }
 
-/// Returns how the screen begins: what the command line asks for, else how this target was
-/// left last time, else what the configuration says.
+/// Returns the initial layout of the screen: as the command line says, else as this target was left
+/// last time, else as the configuration says.
 pub fn begin(look: &Look, target: &str) -> Kept {
     let configured = configured(look);
     if look.fresh || look.plain {
         return configured;
     }
     let mut begin = kept::load(target).unwrap_or(configured);
-    // The view is the one that the command line or the configuration names, not the one
-    // that was left.
+    // The view is that of the command line or the configuration, not the one that was left.
     begin.view = configured.view;
     if look.asks_sort {
         (begin.sort, begin.inverted) = (configured.sort, false);
@@ -400,8 +400,8 @@ pub fn begin(look: &Look, target: &str) -> Kept {
     begin
 }
 
-/// Saves how the screen of this target was left, if that is not how it began: what was only
-/// asked for on the command line is not kept for the next time.
+/// Saves the layout in which the screen of this target was left, if it has changed: options of the
+/// command line alone are not kept for the next time.
 pub fn remember(look: &Look, target: &str, began: Kept, ended: Kept) {
     if !look.fresh && began != ended {
         kept::save(target, ended);

@@ -2,10 +2,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `watch` | the probes of a run: placed, judged, read |
-//! | `callers` | from where calls come: sampled stacks, with names |
-//! | `recording` | what was counted as a recording, and the file of `-o` |
-//! | `report` | what is printed |
+//! | `watch` | the probes of a run: placing, limiting and reading them |
+//! | `callers` | the callers of functions: sampled stacks, with names |
+//! | `recording` | the results as a recording, and the file of `-o` |
+//! | `report` | the printed report |
 
 mod callers;
 mod recording;
@@ -26,29 +26,29 @@ use report::Manner;
 use std::time::{Duration, Instant};
 use watch::Watch;
 
-/// How long probes stay if the command line does not say.
+/// Default for how long probes stay.
 const LIFETIME: Duration = Duration::from_secs(60);
 
-/// How often records are read, and signals looked for.
+/// Time between two reads of records and checks for signals.
 const TURN: Duration = Duration::from_millis(20);
 
-/// How long libraries of a command that has just started are looked for at every turn.
+/// How long after the start of a command its libraries are searched at every turn.
 const EARLY: Duration = Duration::from_secs(1);
 
-/// How often we check whether a probe costs too much.
+/// Time between two checks whether a probe costs too much.
 const JUDGED_EVERY: Duration = Duration::from_millis(250);
 
-/// How often a file that grows gets what is new.
+/// Time between two writes to a growing file.
 const KEPT_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs `trace`: probes functions until the time is over, the target ends or a signal
-/// comes, then prints what was counted.
+/// Runs `trace`: probes functions until the time is over, the target ends or a signal arrives, then
+/// prints the results.
 pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
     super::event_loop()?.block_on(tracing(config, subject, trace))
 }
 
-/// Places the probes, lets the command run, and counts until there is a reason to end.
-/// Probes come before the command, so that its first calls are counted as well.
+/// Places the probes, lets the command run, and counts until there is a reason to end. The probes
+/// are placed before the command runs, so that its first calls are counted.
 async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
     let mut recording = Recording::open(trace, &subject.target.words)?;
     let mut signals = Signals::listen()?;
@@ -56,8 +56,8 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     let calls = source.take_calls().map_err(cannot)?;
     let mut watch = Watch::new(calls, trace)?;
     let reach = reach::of(config, &subject.target);
-    // A command and its libraries are probed before it runs; what it loads or starts itself
-    // comes later.
+    // A command and its libraries are probed before it runs. What it loads or starts itself is
+    // probed later.
     watch.place(&reach)?;
     match &config.command {
         None => watch.check_all_found()?,
@@ -78,7 +78,8 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
             .poll(TURN)
             .map_err(|error| Failure::failed(error.to_string()))?;
         callers.take(batch, &mut watch);
-        // The calls of a library begin with the program, so that it is looked for often then.
+        // Calls into a library may begin with the program, so libraries are searched often at that
+        // time.
         let looked_every = if begun.elapsed() < EARLY {
             TURN
         } else {
@@ -112,21 +113,20 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
             ended = command.ended(&subject.target.words) => {
                 how = Some(ended?.unwrap_or_default());
             }
-            // Yields, because signals are taken in by the event loop, which has its turn
-            // only while this task waits.
+            // This yields because the event loop receives signals only while this task waits.
             () = tokio::task::yield_now() => {}
         }
     }
     if let Err(failure) = watch.check_some_found() {
         drop(source);
-        // Printed before the command is waited for, which may take long.
+        // The message is printed before waiting for the command, which may take long.
         stderr::write(&failure);
         exit(command, signals, false).await?;
         return Ok(failure.exit);
     }
     let time = begun.elapsed();
     watch.finish();
-    // What is still in the ring buffer was recorded before the end, and counts.
+    // Records in the ring buffer are from before the end, so they count.
     callers.take(source.poll(Duration::ZERO).unwrap_or_default(), &mut watch);
     drop(source);
     let log = watch.log(|frame, symbolizer| callers.name(frame, symbolizer));
@@ -151,8 +151,8 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     exit(command, signals, has_hits).await
 }
 
-/// Starts to watch the target without sampling it: a rate of 0 is no clock, and only calls
-/// give stacks.
+/// Starts to follow the target without sampling it: with a rate of 0 there is no sampling clock,
+/// and only calls produce stacks.
 fn start(config: &Config, subject: &Subject) -> Result<BpfSource, Failure> {
     let mut target = probe_target(&subject.target);
     if let Some(comm) = &subject.target.comm {
@@ -169,7 +169,7 @@ fn start(config: &Config, subject: &Subject) -> Result<BpfSource, Failure> {
     .map_err(cannot)
 }
 
-/// Returns the failure of the run if probes are not possible here.
+/// Returns the failure of a run in which probes are not possible.
 fn cannot(error: probe::Error) -> Failure {
     Failure::new(Exit::NotPossible, format!("cannot trace: {error}")).more("proftop doctor")
 }

@@ -1,12 +1,12 @@
-//! A difference as one JSON object on one line. `docs/diff-json.md` describes every field; a
-//! test here holds the two together.
+//! A difference as one JSON object on one line. `docs/diff-json.md` describes every field; a test
+//! in this file compares the document with the fields that are written.
 
 use super::Compared;
 use crate::output::json_line;
 use profile::diff::{DiffRow, Side};
 use serde::Serialize;
 
-/// Goes up only when a field changes its meaning or goes away.
+/// Version of the format. It goes up only when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
 /// Returns the difference as one line, with a newline at its end.
@@ -14,7 +14,7 @@ pub fn render(compared: &Compared<'_>) -> String {
     json_line(&Object::new(compared))
 }
 
-/// The whole difference. Fields stand in the order in which `docs/diff-json.md` lists them.
+/// The whole difference. The fields are in the order in which `docs/diff-json.md` lists them.
 #[derive(Serialize)]
 struct Object<'a> {
     schema: u32,
@@ -35,7 +35,7 @@ struct Object<'a> {
     functions: Vec<Function<'a>>,
 }
 
-/// One of the two that are compared.
+/// One of the two sides.
 #[derive(Serialize)]
 struct Half<'a> {
     name: &'a str,
@@ -46,7 +46,7 @@ struct Half<'a> {
     cpus_busy_percent: Option<f64>,
 }
 
-/// A file that is called otherwise in B.
+/// A file that has another name in B.
 #[derive(Serialize)]
 struct Renamed<'a> {
     a: &'a str,
@@ -64,15 +64,15 @@ impl<'a> Renamed<'a> {
     }
 }
 
-/// A function on both sides.
+/// A function with its numbers on both sides.
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
     module: &'a str,
     change: f64,
     sure: bool,
-    /// The chance that there is no such change, before the correction for many tests; None of
-    /// too few samples, which are not tested.
+    /// The probability of such a change by chance alone, before the correction for multiple tests.
+    /// None if there are too few samples for a test.
     chance: Option<f64>,
     is_new: bool,
     is_gone: bool,
@@ -80,7 +80,7 @@ struct Function<'a> {
     b: Amounts,
 }
 
-/// What a function has on one side.
+/// The numbers of a function on one side.
 #[derive(Serialize)]
 struct Amounts {
     #[serde(rename = "self")]
@@ -198,7 +198,7 @@ mod tests {
             (&first["a"]["self"], &first["b"]["self"]),
             (&100.into(), &400.into())
         );
-        // 100 and 400 ticks of 99 Hz in 10 s.
+        // 100 and 400 samples at 99 Hz in 10 s.
         let change = first["change"].as_f64().unwrap();
         assert!(
             (change - 300.0 * 1000.0 / 99.0 / 10.0).abs() < 0.01,

@@ -6,21 +6,21 @@ use crate::words::markdown::{self, Lines, code, quoted};
 use crate::words::{compared as words, names};
 use profile::diff::DiffRow;
 
-/// What was compared may take one part in this many of the text.
+/// One part in this many of the text is the limit for the section on the sides.
 const SIDES_PART: usize = 3;
 
-/// Most changes shown that could be chance: an answer to what changed has little use for them, and
-/// is to be short.
+/// Maximum number of changes that could be chance: they matter little, and the text has to be
+/// short.
 const CHANCE_MAX: usize = 10;
 
-/// The smallest change that does not look like none, as it is printed.
+/// The smallest change that does not look like 0 when it is printed.
 const VISIBLE_MIN: f64 = 0.05;
 
-/// Returns the difference, which has no more than so many tokens. Whole lines are left out at
-/// the end of a section that has no room.
+/// Returns the difference in at most `tokens_max` tokens. Lines that have no room are left out
+/// whole, at the end of their section.
 pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
     let bytes = markdown::bytes(tokens_max);
-    // It is written first, so that it has its room whatever else there is to say.
+    // This section is the last one, but is written first, so that it always has its room.
     let mut how = Lines::new(bytes / SIDES_PART);
     how_compared(compared, &mut how);
     let mut lines = Lines::new(bytes.saturating_sub(how.len()));
@@ -29,7 +29,7 @@ pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
         .diff
         .rows
         .iter()
-        // Of what only calls others, its own samples say nothing.
+        // A function that has no samples of its own only calls others.
         .filter(|row| row.a_self + row.b_self > 0)
         .partition(|row| row.sure);
     lines.push(&summary(compared, &sure));
@@ -58,7 +58,8 @@ fn title(compared: &Compared<'_>) -> String {
     format!("# Difference{counted}: from {} to {}", quoted(a), quoted(b))
 }
 
-/// Returns the first sentence: whether anything surely changed, and what grew or else fell most.
+/// Returns the first sentence: whether anything surely changed, and which function grew most, or
+/// else fell most.
 fn summary(compared: &Compared<'_>, sure: &[&DiffRow]) -> String {
     let diff = compared.diff;
     if diff.a.samples == 0 || diff.b.samples == 0 {
@@ -77,7 +78,7 @@ fn summary(compared: &Compared<'_>, sure: &[&DiffRow]) -> String {
     format!("{what} most: {}.", row(compared, first))
 }
 
-/// Returns what the limit says.
+/// Says whether the limit is exceeded.
 fn verdict(compared: &Compared<'_>, limit: f64) -> String {
     match compared.exceeding {
         Some(row) => format!(
@@ -92,8 +93,8 @@ fn verdict(compared: &Compared<'_>, limit: f64) -> String {
     }
 }
 
-/// Writes a section of functions, as many as were asked for and there is room for, and how
-/// many of all that belong to it are left out.
+/// Writes a section of functions, as many as the user wants and there is room for, and the number
+/// of those that are left out.
 fn rows(
     compared: &Compared<'_>,
     (head, count): (&str, usize),
@@ -111,12 +112,12 @@ fn rows(
     });
 }
 
-/// Returns how much more a function itself takes, in what is compared.
+/// Returns by how much the own share or time of a function changed.
 fn change(compared: &Compared<'_>, row: &DiffRow) -> f64 {
     compared.diff.sides().change(row.a_self, row.b_self)
 }
 
-/// Returns how much a function took before and takes now.
+/// Describes how much a function took before and takes now.
 fn row(compared: &Compared<'_>, row: &DiffRow) -> String {
     let diff = compared.diff;
     let sides = diff.sides();
@@ -147,7 +148,7 @@ fn row(compared: &Compared<'_>, row: &DiffRow) -> String {
     )
 }
 
-/// Writes what both sides are, and by what functions were told to be the same.
+/// Writes what both sides are, and how their functions were matched.
 fn how_compared(compared: &Compared<'_>, lines: &mut Lines) {
     let diff = compared.diff;
     lines.head("What was compared");

@@ -1,19 +1,21 @@
-//! The time that threads stood in the queue for a CPU, which a comparison of waits leaves out and
-//! tells by itself: how long that was says what else ran, and nothing about the program.
+//! The time that threads waited in the run queue. A comparison of waits leaves it out and reports
+//! it separately, because it depends on other programs and not on the compared one.
 
 use profile::filter::{Clause, SampleTest};
 use profile::{Filter, Metric, Selection};
 
-/// Two selections that are to be compared.
+/// The two selections that are compared.
 pub struct Halves {
     /// The earlier one, then the later one.
     pub sides: [Selection; 2],
-    /// How long threads stood in the queue, in A and in B, if that was left out of them.
+    /// How long threads waited in the run queue, in A and in B, if that time is left out of
+    /// `sides`.
     pub queued_ns: Option<[u64; 2]>,
 }
 
-/// Returns what a filter keeps of both sides, without the queue where waits are compared and the
-/// filter does not ask for what threads did. `select` returns what a filter keeps.
+/// Returns the samples of both sides that pass a filter. The time in the run queue is left out if
+/// waits are compared and the filter has no clause about states. `select` applies a filter to both
+/// sides.
 pub fn select<E>(
     metric: &Metric,
     filter: &Filter,
@@ -48,7 +50,7 @@ fn asks_for_states(clause: &Clause) -> bool {
     )
 }
 
-/// What passes a filter and a clause.
+/// Returns a filter with one more clause.
 fn and(filter: &Filter, clause: &str) -> Filter {
     let clause: Filter = clause.parse().expect("it is written here");
     let mut both = filter.clone();
@@ -63,7 +65,7 @@ mod tests {
     use super::*;
     use profile::{Cancel, Limits, Query, Store};
 
-    /// The filters that sides were asked for.
+    /// Returns the filters with which `select` is called.
     fn asked(metric: &Metric, filter: &str) -> Vec<String> {
         let mut asked = Vec::new();
         let halves = select(metric, &filter.parse().expect("a filter"), |filter| {

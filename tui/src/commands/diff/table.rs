@@ -1,5 +1,5 @@
-//! A difference as text. Where both sides know time, what changed is how much time each
-//! function takes in a second, and that is tested; else it is its share of all samples.
+//! A difference as a table. If both sides know time, it shows by how many milliseconds per second
+//! each function changed, and tests that; else the change of its share of all samples.
 
 use super::Compared;
 use crate::words::{compared, metric, names, text};
@@ -7,15 +7,15 @@ use profile::Metric;
 use profile::diff::{Diff, DiffRow, Side};
 use std::fmt::Write as _;
 
-/// Returns the table with a head of two lines about the sides, at most `rows_max`
-/// functions, and a sum of the others. `metric` is what both sides count.
+/// Returns the table: a head about the sides, at most `rows_max` functions, and a sum of the
+/// others.
 pub fn render(compared: &Compared<'_>) -> String {
     let mut out = String::new();
     write(compared, &mut out).expect("a string takes everything");
     out
 }
 
-/// Writes the table. Rows are in the order of the difference: what surely grew first.
+/// Writes the table. Rows are in the order of the difference: functions that surely grew are first.
 fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
     let (diff, metric) = (compared.diff, compared.metric);
     if *metric != Metric::default() {
@@ -31,7 +31,7 @@ fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
     for renamed in &diff.renamed {
         writeln!(out, "# {}", compared::renamed(renamed))?;
     }
-    // Two columns of what is tested, then two of what else is known of both sides.
+    // Two columns for the tested numbers, then two for the other numbers that both sides know.
     let own = metric::column_head(metric);
     let (own_a, own_b) = (format!("A-{own}"), format!("B-{own}"));
     let heads = if diff.tests_time() {
@@ -62,7 +62,7 @@ fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// Returns by how much a function changed from A to B, in the unit that is tested.
+/// Returns by how much a function changed from A to B, in the tested unit.
 fn change_of(diff: &Diff, row: &DiffRow) -> f64 {
     diff.sides().change(row.a_self, row.b_self)
 }

@@ -1,5 +1,5 @@
-//! What an ELF file offers: whether functions will have names and stacks can
-//! be walked. Nothing is mapped.
+//! What an ELF file offers: names of functions, and stacks that can be walked. The file is read,
+//! never mapped.
 
 use object::read::{Object, ObjectSection, ReadCache};
 use std::fs::File;
@@ -7,12 +7,12 @@ use symbolize::FileSource;
 use symbolize::debug_file::DebugFiles;
 use symbolize::unwind::UnwindTable;
 
-/// Where names of functions come from.
+/// The symbol table that functions are named by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symbols {
-    /// All functions.
+    /// `.symtab` names all functions.
     Symtab,
-    /// Exported ones.
+    /// `.dynsym` names exported functions only.
     Dynsym,
     None,
 }
@@ -25,25 +25,25 @@ pub struct ElfFacts {
     pub build_id: Option<String>,
     pub symbols: Symbols,
     pub has_eh_frame: bool,
-    /// How much of the code can be walked without frame pointers, from 0 to 1;
-    /// or why that is not known.
+    /// The share of the code, from 0 to 1, that can be walked without frame pointers; or why it is
+    /// not known.
     pub walkable: Result<f64, String>,
-    /// How much code is mapped.
+    /// Number of bytes of code that are mapped.
     pub code_bytes: u64,
 }
 
-/// A file with less code than this is no place where time is spent: such are the libraries
-/// that glibc keeps although they are empty now, and programs that only call a library.
+/// In a file with less code than this no time is spent: so small are the libraries that glibc only
+/// keeps for compatibility, and programs that only call a library.
 const CODE_BYTES_MIN: u64 = 4096;
 
 impl ElfFacts {
-    /// Whether it has so little code that nothing is lost with its names.
+    /// Whether the file has so little code that its names do not matter.
     pub fn is_tiny(&self) -> bool {
         self.code_bytes < CODE_BYTES_MIN
     }
 }
 
-/// Reads what an ELF file offers. The error is a sentence that says why it cannot be read.
+/// Reads what an ELF file offers. The error says why it cannot be read.
 pub fn inspect_elf(file: &File, source: &FileSource<'_>) -> Result<ElfFacts, String> {
     let cache = ReadCache::new(file);
     let elf = object::File::parse(&cache).map_err(|error| error.to_string())?;
@@ -64,8 +64,8 @@ pub fn inspect_elf(file: &File, source: &FileSource<'_>) -> Result<ElfFacts, Str
     })
 }
 
-/// Returns the share of the code, from 0 to 1, that can be unwound. It is computed from the
-/// same table that sampling would use.
+/// Returns the share of the code, from 0 to 1, that can be unwound, by the same table that is used
+/// for sampling.
 fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
     let debug_files = DebugFiles::of(source, probe::files::of_targets());
@@ -75,7 +75,7 @@ fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::Open
     Ok((covered as f64 / code.max(1) as f64).min(1.0))
 }
 
-/// Returns how many bytes of the file are mapped as executable.
+/// Returns the number of bytes of the file that are mapped as executable.
 fn code_bytes(file: &File) -> Result<u64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
     let code = object

@@ -9,7 +9,7 @@ use probe::features::Level;
 use serde::Serialize;
 use symbolize::sanitize::is_unsafe;
 
-/// Goes up when a field changes its meaning or goes away.
+/// Version of the format. It goes up when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
 /// The whole document. `docs/doctor-json.md` says what each field means.
@@ -34,7 +34,7 @@ struct FindingRow<'a> {
     fix: Option<&'a str>,
 }
 
-/// What was found about the process that was asked for.
+/// The findings on the process that was examined.
 #[derive(Serialize)]
 struct ProcessRow<'a> {
     pid: u32,
@@ -49,7 +49,7 @@ struct ProcessRow<'a> {
     samples: Option<SamplesRow<'a>>,
 }
 
-/// What samples showed. `samples` of the process is None if it was not sampled.
+/// Results of sampling. The field `samples` of the process is None if it was not sampled.
 #[derive(Serialize)]
 struct SamplesRow<'a> {
     count: u64,
@@ -69,8 +69,8 @@ struct UnnamedRow<'a> {
     frames: u64,
 }
 
-/// One mapped file. If it could not be read, `error` says why, and what is only in the file
-/// is None.
+/// A mapped file. If it could not be read, `error` says why, and all that only the file contains is
+/// None.
 #[derive(Serialize)]
 struct ModuleRow<'a> {
     path: String,
@@ -103,9 +103,9 @@ pub fn render(diagnosis: &Diagnosis) -> Result<String, Failure> {
     Ok(without_active(&text))
 }
 
-/// Returns JSON that says the same and has nothing that a terminal would act on: paths are
-/// told as they are, for scripts, and others choose what is in them. Such a character can
-/// only be part of a string, where an escape stands for it as well.
+/// Returns equivalent JSON without characters that a terminal acts on. Paths are written unchanged,
+/// for scripts, but whoever makes a file chooses its name. Such a character can only be inside a
+/// string, where an escape may replace it.
 fn without_active(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
@@ -120,7 +120,7 @@ fn without_active(json: &str) -> String {
     escaped
 }
 
-/// Returns a finding with the word of its section.
+/// Returns the row of a finding.
 fn finding_row((section, finding): &(Section, probe::features::Finding)) -> FindingRow<'_> {
     FindingRow {
         section: match section {
@@ -194,7 +194,8 @@ fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
         debug_file: elf.map(|_| module.has_debug_file),
         eh_frame: elf.map(|elf| elf.has_eh_frame),
         walkable: elf.and_then(|elf| elf.walkable.as_ref().ok().copied()),
-        // No ELF file says this. The field stays because schema 1 promised it.
+        // ELF files do not say whether code has frame pointers. The field stays because schema 1
+        // promised it.
         frame_pointers: None,
         package: advice.and_then(|advice| advice.package.as_deref()),
         symbols_package: advice.and_then(|advice| advice.symbols.as_deref()),

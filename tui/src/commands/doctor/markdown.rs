@@ -1,13 +1,13 @@
-//! What `doctor` found as a short text with headings, for a language model, a ticket or a chat:
-//! what is wrong and what to type first, then what is missing, then what works.
+//! The findings of `doctor` as a short text with headings, for a language model, a ticket or a
+//! chat: first what is impossible, with the remedies, then what works in part, then what works.
 
 use super::Diagnosis;
 use crate::words::markdown::{self, Lines};
 use crate::words::plain::plain;
 use probe::features::{Finding, Level};
 
-/// Returns the findings, which have no more than so many tokens. Whole lines are left out at
-/// the end of a section that has no room.
+/// Returns the findings in at most `tokens_max` tokens. Lines that have no room are left out whole,
+/// at the end of their section.
 pub fn render(diagnosis: &Diagnosis, tokens_max: usize) -> String {
     let mut lines = Lines::new(markdown::bytes(tokens_max));
     let of = match &diagnosis.process {
@@ -32,9 +32,9 @@ pub fn render(diagnosis: &Diagnosis, tokens_max: usize) -> String {
     lines.into_text()
 }
 
-/// Returns a finding, and what to type where something helps.
+/// Returns the line of a finding, with its remedy if there is one.
 fn line(finding: &Finding) -> String {
-    // Findings have names of files and processes in them, which may have any characters.
+    // Findings contain names of files and processes, which may have any characters.
     let what = plain(&finding.what).replace('`', "'");
     match &finding.fix {
         Some(fix) => format!("- {what}. What helps: {}", plain(fix).replace('`', "'")),

@@ -1,5 +1,5 @@
-//! What can be known of one process before it is sampled: where its code is,
-//! and whether that code will have names.
+//! The facts about a process that are known before it is sampled: where its code is, and whether
+//! that code will have names.
 
 mod maps;
 mod python;
@@ -24,62 +24,63 @@ use symbolize::debug_file::{self, DebugFiles};
 use symbolize::object::Object;
 use symbolize::{FileSource, Files, Reason, sanitize};
 
-/// A process maps a few hundred files at most; this bounds one that maps files to harm us.
+/// Maximum number of files that are examined. A process maps a few hundred at most; a hostile one
+/// may map far more.
 const MODULES_MAX: usize = 2_000;
 
-/// What was found about a process.
+/// The facts about a process.
 #[derive(Debug)]
 pub struct ProcessFacts {
     pub pid: u32,
     pub comm: String,
-    /// `None` for kernel threads, zombies, and where we may not look.
+    /// The program. None for kernel threads, zombies, and if we have no right to read it.
     pub exe: Option<PathBuf>,
-    /// Whether it is only we who may not see it.
+    /// Whether the program exists, but we have no right to see which one it is.
     pub exe_is_hidden: bool,
     pub is_64_bit: Option<bool>,
     pub shares_pid_namespace: Option<bool>,
     pub shares_mount_namespace: Option<bool>,
-    /// The files whose code is mapped, or why they cannot be told.
+    /// The files whose code is mapped, or why they cannot be read.
     pub modules: Result<Vec<ModuleFacts>, String>,
-    /// Whether it has code that is mapped from no file, and so was made at run time.
+    /// Whether the process has executable memory without a file, which is code made at run time.
     pub has_anonymous_code: bool,
     pub python: Option<PythonFacts>,
-    /// The file in which its runtime says what that code is called; None if there is none.
+    /// The perf map, in which the runtime names such code. None if there is none.
     pub perf_map: Option<PathBuf>,
-    /// How to make its runtime write such a file.
+    /// How to make the runtime write a perf map.
     pub jit_advice: Advice,
     pub sampled: Sampled,
 }
 
-/// What was found about one file whose code the process has mapped.
+/// The facts about a file whose code the process has mapped.
 #[derive(Debug)]
 pub struct ModuleFacts {
     pub path: PathBuf,
     pub on_disk: OnDisk,
-    /// Facts of the mapped file if it can be had, else of the one on disk.
+    /// The facts about the mapped file if it can be opened, else about the file on disk.
     pub elf: Result<ElfFacts, String>,
-    /// Whether debug information was found, in a separate file or compressed in this one.
+    /// Whether debug information was found in a separate file, or compressed in this one.
     pub has_debug_file: bool,
-    /// What would give names to all of its functions, if something is needed.
+    /// What would give names to all of its functions. None if they have names, or do not matter.
     pub advice: Option<Advice>,
-    /// Whether samples of the process hit code of it that has no name.
+    /// Whether samples of the process hit code of this file that has no name.
     pub is_sampled: bool,
 }
 
 impl ModuleFacts {
-    /// Whether functions have no names, in a file whose names matter.
+    /// Whether functions have no names, in a file that matters.
     fn lacks_names(&self) -> bool {
         let lacks = |elf: &ElfFacts| elf.symbols != Symbols::Symtab && self.matters(elf);
         self.elf.as_ref().is_ok_and(lacks) && !self.has_debug_file
     }
 
-    /// Whether the file has enough code to matter; what was sampled does, however small it is.
+    /// Whether the file has enough code to matter, or unnamed code that was sampled.
     fn matters(&self, elf: &ElfFacts) -> bool {
         self.is_sampled || !elf.is_tiny()
     }
 }
 
-/// What is at the path now, compared with what is mapped.
+/// The file at the path now, compared with the mapped one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDisk {
     Same,
@@ -88,8 +89,8 @@ pub enum OnDisk {
     Unreadable,
 }
 
-/// Gathers all facts about a process. `sample` takes samples of it. An error if there is no
-/// such process; what we may not read of it becomes a fact that says so.
+/// Gathers all facts about a process. `sample` takes samples of it. It is an error if there is no
+/// such process; whatever cannot be read becomes a fact that says so.
 pub fn inspect(pid: u32, sample: impl FnOnce(u32) -> Sampled) -> Result<ProcessFacts, Failure> {
     let comm = process_name(pid)?;
     let way = probe::files::of_targets();
@@ -151,7 +152,7 @@ pub fn inspect(pid: u32, sample: impl FnOnce(u32) -> Sampled) -> Result<ProcessF
     })
 }
 
-/// Says for every module that lacks names what would bring them.
+/// Adds advice to each module that lacks names.
 fn advise(adviser: &mut Adviser, pid: u32, comm: &str, modules: &mut [ModuleFacts]) {
     let lacking: Vec<usize> = modules
         .iter()
@@ -174,8 +175,8 @@ fn advise(adviser: &mut Adviser, pid: u32, comm: &str, modules: &mut [ModuleFact
     }
 }
 
-/// Turns the facts into findings: what will work when this process is sampled, what will
-/// not, and what would help.
+/// Turns the facts into findings: what will work when this process is sampled, what will not, and
+/// what helps.
 pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
     let mut findings = vec![judge_identity(facts)];
     findings.extend(judge_namespaces(facts));
@@ -224,8 +225,8 @@ fn judge_identity(facts: &ProcessFacts) -> Finding {
     }
 }
 
-/// Says which namespaces the process does not share with us. None if it shares them, or if
-/// that cannot be told.
+/// Says which namespaces the process does not share with proftop. None if it shares them, or if
+/// that is not known.
 fn judge_namespaces(facts: &ProcessFacts) -> Option<Finding> {
     let own = [
         (facts.shares_pid_namespace, "pid"),
@@ -248,8 +249,8 @@ fn judge_namespaces(facts: &ProcessFacts) -> Option<Finding> {
     ))
 }
 
-/// Judges one mapped file: first what it has, then whether it is still the one at its path.
-/// `sampled` is what samples showed of it, if there are some.
+/// Judges a mapped file: first its contents, then whether it is still the file at its path.
+/// `sampled` are the results of sampling, if there are any.
 fn judge_module(module: &ModuleFacts, sampled: Option<&SampledFacts>) -> Finding {
     let finding = match &module.elf {
         Err(error) => {
@@ -273,13 +274,13 @@ fn judge_module(module: &ModuleFacts, sampled: Option<&SampledFacts>) -> Finding
     }
 }
 
-/// Judges what a file gives to stacks and names. The most serious lack comes first:
+/// Judges what a file contributes to stacks and names. The first case that holds decides:
 ///
-/// 1. too little code to matter, and no sample in it: nothing is judged;
-/// 2. too little unwind information: stacks end here, whatever names there are, if samples have
-///    not shown the contrary;
-/// 3. no symbols, no debug file: a warning;
-/// 4. only exported functions have names: no warning, but what would bring the others.
+/// 1. there is too little code to matter, and no sample in it: nothing is judged;
+/// 2. there is too little unwind information, and samples have not shown that stacks are whole all
+///    the same: a warning, because stacks end here;
+/// 3. there are no symbols and no debug file: a warning;
+/// 4. only exported functions have names: no warning, but a remedy for the others.
 fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts>) -> Finding {
     let name = show(&module.path);
     if !module.matters(elf) {
@@ -332,11 +333,11 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts
     }
 }
 
-/// If a smaller share of a file's code can be unwound, stacks are likely to end in it.
-/// Output of compilers is above 0.9; hand-written assembly may be below.
+/// The minimum share of a file's code with unwind rules. Below it, stacks are likely to end in the
+/// file. Compilers reach more than 0.9; hand-written assembly may be below.
 const WALKABLE: f64 = 0.5;
 
-/// Says for how much of the code there are rules by which a stack is walked.
+/// Says for how much of the code there are unwind rules.
 fn unwinding(elf: &ElfFacts) -> String {
     match &elf.walkable {
         Ok(0.0) => "no unwind information".into(),
@@ -345,8 +346,7 @@ fn unwinding(elf: &ElfFacts) -> String {
     }
 }
 
-/// Says whether code made at run time will have names. None if the process has no such
-/// code.
+/// Says whether code made at run time will have names. None if the process has no such code.
 fn judge_anonymous_code(facts: &ProcessFacts) -> Option<Finding> {
     match (facts.has_anonymous_code, &facts.perf_map) {
         (false, _) => None,
@@ -364,8 +364,8 @@ fn judge_anonymous_code(facts: &ProcessFacts) -> Option<Finding> {
     }
 }
 
-/// Gathers the facts of one mapped file. Of what is mapped and what is at its path now the
-/// mapped one counts; the path is the fallback where we may not open mappings.
+/// Gathers the facts about a mapped file. If it can be opened, the mapped file counts, else the
+/// file that is at its path now.
 fn inspect_module(
     pid: u32,
     root: &Result<OwnedFd, Reason>,
@@ -373,8 +373,8 @@ fn inspect_module(
     way: &Files,
 ) -> ModuleFacts {
     let path = mapping.path.clone().unwrap_or_default();
-    // The file that is mapped, even if it was renamed or deleted since. Opening it needs
-    // more rights than opening the path does.
+    // This opens the mapped file even if it was renamed or deleted. It needs more rights than
+    // opening the path.
     let mapped = way.open_mapping(pid, mapping.range);
     let named = open_in(root, &path, way);
     let identity = |file: &File| file.metadata().map(|m| (m.dev(), m.ino())).ok();
@@ -409,8 +409,8 @@ fn inspect_module(
     }
 }
 
-/// Whether there is debug information beside the file's own: a separate file that fits it,
-/// or the compressed symbols (`.gnu_debugdata`) in it.
+/// Whether there is debug information besides the file's own: a separate file that fits, or
+/// compressed symbols (`.gnu_debugdata`) in it.
 fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
     let Ok(object) = Object::read(file) else {
         return false;
@@ -420,8 +420,8 @@ fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
     found.is_some() || matches!(debug_file::mini(&object, &files), Ok(Some(_)))
 }
 
-/// Returns the first mapping of each file. A file at one path may have two inodes, if it
-/// was replaced between two mappings.
+/// Returns the first mapping of each file. If a file was replaced between two mappings, its path
+/// has two inodes, which are two files here.
 fn one_per_file(mappings: &[CodeMapping]) -> impl Iterator<Item = &CodeMapping> {
     let mut seen = std::collections::HashSet::new();
     mappings
@@ -436,15 +436,15 @@ fn open_in(root: &Result<OwnedFd, Reason>, path: &Path, way: &Files) -> Result<F
     way.open_beneath(root.as_ref().map_err(|reason| *reason)?, path)
 }
 
-/// Whether a process has the same namespace as we; `kind` is a name in `/proc/PID/ns`. None
-/// if we may not look.
+/// Whether a process has the same namespace as proftop; `kind` is a name in `/proc/PID/ns`. None if
+/// we have no right to see that.
 fn shares_namespace(pid: u32, kind: &str) -> Option<bool> {
     let theirs = fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()?;
     let ours = fs::read_link(format!("/proc/self/ns/{kind}")).ok()?;
     Some(theirs == ours)
 }
 
-/// Returns a path for printing.
+/// Returns a path that is safe to print.
 fn show(path: &Path) -> String {
     sanitize(path.as_os_str().as_bytes()).into_owned()
 }

@@ -1,14 +1,14 @@
-//! What the terminal can show, by its own account: nothing is sent to it, so
-//! nothing can hang or be left on the screen.
+//! What the terminal can show, according to the environment. Nothing is sent to it, so that nothing
+//! can hang or be left on the screen.
 
 use probe::features::Finding;
 use std::io::IsTerminal;
 
-/// On fewer columns or lines than these, the screen is only one line.
+/// Minimum size for the screen. On a smaller terminal only one line is shown.
 const COLUMNS_MIN: u16 = 60;
 const LINES_MIN: u16 = 16;
 
-/// Returns the findings about size, kind, colors and characters of the terminal.
+/// Returns the findings about the size, type, colors and characters of the terminal.
 pub fn findings() -> Vec<Finding> {
     let size = std::io::stdout()
         .is_terminal()
@@ -21,8 +21,8 @@ pub fn findings() -> Vec<Finding> {
     )
 }
 
-/// Judges the environment and the size as (columns, lines). `size` is None if standard
-/// output is no terminal.
+/// Judges the environment and the size, which is (columns, lines). The size is None if standard
+/// output is not a terminal.
 fn judge(env: impl Fn(&str) -> Option<String>, size: Option<(u16, u16)>) -> Vec<Finding> {
     let mut findings = vec![
         judge_size(size),
@@ -35,7 +35,7 @@ fn judge(env: impl Fn(&str) -> Option<String>, size: Option<(u16, u16)>) -> Vec<
     findings
 }
 
-/// Says whether the screen has room. None is no fault: a report needs no terminal.
+/// Says whether the screen has room. No terminal at all is no problem: reports need none.
 fn judge_size(size: Option<(u16, u16)>) -> Finding {
     match size {
         None => Finding::ok(
@@ -51,8 +51,8 @@ fn judge_size(size: Option<(u16, u16)>) -> Finding {
     }
 }
 
-/// Says whether the terminal can place text. Its name is printed without control characters
-/// and blanks, as anybody may have set it.
+/// Says whether the terminal can place text. `TERM` may have any contents, so control characters
+/// and blanks are not printed.
 fn judge_term(term: Option<String>, depth: &str) -> Finding {
     match term.as_deref() {
         None | Some("dumb") => Finding::warn(
@@ -67,7 +67,7 @@ fn judge_term(term: Option<String>, depth: &str) -> Finding {
     }
 }
 
-/// How many colors there are, decided in the order that the screen follows too.
+/// Returns the number of colors in words, decided in the same order as for the screen.
 fn color_depth(env: &impl Fn(&str) -> Option<String>) -> &'static str {
     let term = env("TERM").unwrap_or_default();
     let colorterm = env("COLORTERM").unwrap_or_default();
@@ -84,7 +84,8 @@ fn color_depth(env: &impl Fn(&str) -> Option<String>) -> &'static str {
     }
 }
 
-/// The first of the three that is set decides, see locale(7).
+/// Says whether the screen is drawn in UTF-8. The first of the three variables that is set decides,
+/// see locale(7).
 fn judge_charset(env: &impl Fn(&str) -> Option<String>) -> Finding {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(env);
     let name = locale.unwrap_or_default().to_ascii_lowercase();

@@ -1,6 +1,6 @@
-//! What README.md and docs/ say of keys, commands and numbers, held against the program.
-//! docs/keys.md is made from the table that the program uses: run the tests with
-//! `PROFTOP_UPDATE_SNAPSHOTS=1` to write it anew.
+//! Compares the keys, commands and numbers in README.md and docs/ with the program. docs/keys.md is
+//! made from the program's own table: run the tests with `PROFTOP_UPDATE_SNAPSHOTS=1` to write it
+//! anew.
 
 use crate::action::{Binding, Key, Keymap, Scope};
 use crate::cli;
@@ -31,7 +31,7 @@ keys, such as `find = [\"/\", \"ctrl-s\"]`. An action that has several rows here
 the same keys in all of them.
 ";
 
-/// The heading over the keys of a scope: where they work.
+/// Returns the heading over the keys of a scope.
 fn heading(scope: Scope) -> &'static str {
     match scope {
         Scope::Everywhere => "Everywhere",
@@ -54,8 +54,8 @@ fn heading(scope: Scope) -> &'static str {
     }
 }
 
-/// All of docs/keys.md: what works everywhere first, then scope by scope in the order
-/// of the keymap, a row for each action.
+/// Returns the contents of docs/keys.md: keys that work everywhere, then scope by scope in the
+/// order of the keymap, with a row for each action.
 fn page(keymap: &Keymap) -> String {
     let mut scopes = vec![Scope::Everywhere];
     for binding in keymap.all() {
@@ -78,7 +78,7 @@ fn page(keymap: &Keymap) -> String {
     text
 }
 
-/// ``| `>` `s` `F6` | sort by the next column | sort-right |``
+/// Returns a row, as in ``| `>` `s` `F6` | sort by the next column | sort-right |``.
 fn row(binding: &Binding) -> String {
     let keys = binding.keys.iter();
     let keys: Vec<String> = keys.map(|key| format!("`{}`", written(*key))).collect();
@@ -86,7 +86,8 @@ fn row(binding: &Binding) -> String {
     format!("| {keys} | {} | {} |\n", binding.help, binding.name)
 }
 
-/// A key as the help writes it, but for `^c`, which not everybody reads as Ctrl-c.
+/// Returns a key as the help writes it, except that `^c` becomes `Ctrl-c`, which everybody
+/// understands.
 fn written(key: Key) -> String {
     match key {
         Key::Ctrl(letter) => format!("Ctrl-{letter}"),
@@ -108,7 +109,7 @@ fn the_page_of_keys_is_made_from_the_keymap() {
     );
 }
 
-/// The README's table of keys: what stands between backticks in its first column.
+/// Each key between backticks in the first column of the README's table is in the keymap.
 #[test]
 fn the_keys_of_the_readme_are_keys() {
     let keymap = Keymap::default();
@@ -131,7 +132,7 @@ fn the_keys_of_the_readme_are_keys() {
     assert!(read >= 10, "only {read}");
 }
 
-/// A recording has the number of each ending: the page has the same.
+/// Recordings contain the number of an ending, so docs/pft.md must have the same numbers.
 #[test]
 fn the_page_of_the_format_numbers_the_endings_as_they_are_written() {
     let page = fs::read_to_string(PFT).expect("docs/pft.md");
@@ -144,12 +145,12 @@ fn the_page_of_the_format_numbers_the_endings_as_they_are_written() {
     }
 }
 
-/// What stands between backticks in a line.
+/// Returns the words between backticks in a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// A file of ours, as the documents write it: `probe/src/clocks.rs`.
+/// Whether a word is a file of the repository, as documents write it: `probe/src/clocks.rs`.
 fn is_file(word: &str) -> bool {
     let ends = [".rs", ".md", ".py"];
     word.contains('/') && !word.contains("NAME") && ends.iter().any(|end| word.ends_with(end))
@@ -174,7 +175,7 @@ fn files_that_the_documents_name_are_there() {
     assert!(named > 100, "only {named}");
 }
 
-/// Each row of the invariants names tests, each in one of the files that it names.
+/// Each row of the invariants names tests. Each of them is in a file that the row names.
 #[test]
 fn the_tests_of_the_invariants_are_there() {
     let root = Path::new(ROOT);
@@ -199,11 +200,11 @@ fn the_tests_of_the_invariants_are_there() {
     assert!(named > 10, "only {named}");
 }
 
-/// Where explanations begin, unless a command is longer.
+/// The column at which explanations begin, unless a command is longer.
 const COMMAND_WIDTH: usize = 42;
 
-/// The words of a command; blanks between quotation marks, and those of a command in `$(…)`, are
-/// part of a word.
+/// Splits a command into words. Blanks between quotation marks and inside `$(…)` are part of a
+/// word.
 fn shell_words(command: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for part in command.split_whitespace() {
@@ -223,7 +224,7 @@ fn is_open_command(word: &str) -> bool {
     word.starts_with("$(") && !word.ends_with(')')
 }
 
-/// The commands in README.md and of three pages of docs/ are ones that proftop takes.
+/// proftop accepts the commands in README.md and in three pages of docs/.
 #[test]
 fn the_commands_of_the_documents_are_understood() {
     let texts =
@@ -234,7 +235,7 @@ fn the_commands_of_the_documents_are_understood() {
         .filter_map(|line| line.strip_prefix("    "));
     let mut read = 0;
     for line in lines {
-        // What follows the program's name, up to the explanation or a pipe.
+        // The command without the explanation that follows it.
         let line = match line.split_at_checked(COMMAND_WIDTH) {
             Some((command, _)) if command.ends_with("  ") => command,
             _ => line,

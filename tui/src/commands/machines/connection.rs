@@ -1,8 +1,8 @@
-//! A *connection* to a machine: the user's ssh, which starts a proftop there that records to
-//! its standard output.
+//! A *connection* to a machine: the user's ssh, which starts a proftop there that records to its
+//! standard output.
 //!
-//! ssh is never asked to ask: several machines would ask at the same time, below the screen.
-//! So keys, an agent or a connection that is open already have to let us in.
+//! ssh must not prompt: several machines would do so at the same time, below the screen. So a key,
+//! an agent or an open connection has to authenticate the user.
 
 use crate::address::Address;
 use crate::failure::rights::quote;
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The program that connects, in the place of ssh.
+/// The environment variable that names a program to use instead of ssh.
 pub const PROGRAM_VARIABLE: &str = "PROFTOP_SSH";
 
-/// The word at the beginning of the line with which the other end begins.
+/// The first word of the line with which the remote script begins.
 const BEGAN: &str = "proftop-began";
 
-/// What is run there, by a shell, with the path of proftop and its arguments. The line that it
-/// prints first says what the time is there: seconds and, where its `date` knows them,
+/// The script that a shell runs on the machine, with the path of proftop and its arguments. Its
+/// first line of output has the time of the machine: seconds and, if its `date` supports it,
 /// nanoseconds.
 const SCRIPT: &str = r#"p=$1; shift
 command -v "$p" >/dev/null 2>&1 || exit 127
@@ -28,43 +28,42 @@ echo "proftop-began $(date +%s.%N)"
 if [ "$(id -u)" != 0 ] && sudo -n -l -- "$p" "$@" >/dev/null 2>&1; then exec sudo -n -- "$p" "$@"; fi
 exec "$p" "$@""#;
 
-/// How much may stand before that line: what shells say when somebody logs in.
+/// Maximum number of bytes before that line: the greetings of login shells.
 const GREETING_MAX: u64 = 64 << 10;
 
-/// How much is kept of what the other end complains of.
+/// How many lines of the remote standard error are kept, and how many bytes of each.
 const COMPLAINT_LINES_MAX: usize = 4;
 const COMPLAINT_BYTES_MAX: u64 = 500;
 
-/// How far the clocks of two machines may be apart without being called different, in ms: as
-/// far as they are under NTP.
+/// The difference between two clocks, in ms, that is not reported. Clocks under NTP are this close.
 const CLOCK_SLACK_MS: i64 = 100;
 
-/// How long the end of ssh is waited for when its output has ended, and how often it is looked
-/// at.
+/// How long to wait for the end of ssh after the end of its output, and the time between two
+/// checks.
 const END_WAIT: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(20);
 
-/// How long the last complaint may take when ssh has ended. A process that ssh left behind for
+/// How long to wait for the last complaint after the end of ssh: a process that ssh left behind for
 /// later connections keeps the pipe open.
 const COMPLAINT_WAIT: Duration = Duration::from_millis(300);
 
-/// The process of ssh, which its reader waits for and the end of the run ends.
+/// The process of ssh. Its reader waits for it; the end of the run kills it.
 #[derive(Debug)]
 struct Ssh(Mutex<Child>);
 
 impl Ssh {
-    /// Kills the process. Does not wait for its end: a thread that may not kill it would wait for
-    /// ever.
+    /// Kills the process. It does not wait for the end of the process: if the kill is not
+    /// permitted, that would be forever.
     fn end(&self) {
-        // It may have ended, which is what is wanted.
+        // The process may have ended already.
         let _ = lock(&self.0).kill();
     }
 
-    /// Waits for its end, which is near, and returns its status; None if it goes on.
+    /// Waits a few seconds for the end of the process, and returns its status; None if it goes on.
     fn status(&self) -> io::Result<Option<ExitStatus>> {
         let until = Instant::now() + END_WAIT;
         loop {
-            // The lock is free between two looks: the main thread takes it to kill the process
+            // The lock is free between two checks: the main thread needs it to kill the process
             // when the user leaves the screen.
             let status = lock(&self.0).try_wait()?;
             if status.is_some() || Instant::now() > until {
@@ -75,12 +74,12 @@ impl Ssh {
     }
 }
 
-/// All connections of a run. They end with it.
+/// All connections of a run. Dropping it kills their processes.
 #[derive(Debug, Default)]
 pub struct Connected(Vec<Arc<Ssh>>);
 
 impl Connected {
-    /// Adds a connection that was begun.
+    /// Adds a connection that was started.
     pub fn add(&mut self, connection: &Connection) {
         self.0.push(Arc::clone(&connection.ssh));
     }
@@ -92,19 +91,19 @@ impl Drop for Connected {
     }
 }
 
-/// A connection that was begun.
+/// A connection that was started.
 #[derive(Debug)]
 pub struct Connection {
     ssh: Arc<Ssh>,
     output: BufReader<ChildStdout>,
     began_ms: i64,
     complaints: Arc<Mutex<Vec<String>>>,
-    /// Is closed when there are no more complaints.
+    /// The sender is dropped when there are no more complaints.
     complained: mpsc::Receiver<()>,
 }
 
 impl Connection {
-    /// Starts ssh, which connects on its own time.
+    /// Starts ssh, and returns without waiting for the connection.
     pub fn begin(address: &Address, arguments: &[String]) -> Result<Self, String> {
         let wanted = std::env::var(PROGRAM_VARIABLE)
             .ok()
@@ -117,7 +116,7 @@ impl Connection {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // Under sudo: keys and known hosts are the user's.
+        // Under sudo ssh runs as the user, whose keys and known hosts it needs.
         UserRights::current().apply_to(&mut command);
         let began_ms = unix_ms();
         let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -149,8 +148,8 @@ impl Connection {
         })
     }
 
-    /// Waits until proftop is started there, and returns by how many ms the clock there is
-    /// ahead of ours. The error is why there is none.
+    /// Waits until proftop is started on the machine, and returns by how many ms the clock of the
+    /// machine is ahead of ours. The error says why it was not started.
     pub fn wait_for_beginning(&mut self) -> Result<i64, String> {
         let mut greeting = (&mut self.output).take(GREETING_MAX);
         let mut line = Vec::new();
@@ -167,15 +166,15 @@ impl Connection {
         }
     }
 
-    /// What the other end sends, behind its first line.
+    /// Returns the output of the remote proftop, which follows the first line.
     pub fn output(&mut self) -> &mut impl Read {
         &mut self.output
     }
 
-    /// Says in a sentence why ssh ended, whose output has ended.
+    /// Returns why ssh ended, as a sentence. To be called after the end of its output.
     pub fn why_it_ended(&self) -> String {
         let status = self.ssh.status();
-        // An error says that the pipe was closed: there are no more.
+        // The error means that the sender is dropped: all complaints are there.
         let _ = self.complained.recv_timeout(COMPLAINT_WAIT);
         let complaints = lock(&self.complaints).clone();
         let status = match status {
@@ -202,7 +201,7 @@ impl Connection {
     }
 }
 
-/// Adds to a complaint of ssh what helps, where ssh would have asked the user.
+/// Adds advice to a complaint of ssh in cases where ssh would have prompted the user.
 fn with_advice(complaint: String) -> String {
     let advice = match &complaint {
         text if text.contains("Permission denied") => {
@@ -216,13 +215,13 @@ fn with_advice(complaint: String) -> String {
     complaint + advice
 }
 
-/// The words behind `ssh`. The address cannot be taken for an option: see [`Address::parse`].
+/// Returns the arguments of ssh. The address cannot be read as an option: see [`Address::parse`].
 fn ssh_arguments(address: &Address, arguments: &[String]) -> Vec<String> {
     let mut words: Vec<String> = [
         "-T",
         "-oBatchMode=yes",
         "-oConnectTimeout=15",
-        // A machine that is gone without a word is missed after fifteen seconds.
+        // A machine that no longer answers is noticed after fifteen seconds.
         "-oServerAliveInterval=5",
         "-oServerAliveCountMax=3",
     ]
@@ -235,7 +234,7 @@ fn ssh_arguments(address: &Address, arguments: &[String]) -> Vec<String> {
         words.extend(["-l".to_owned(), user.clone()]);
     }
     words.extend(["--".to_owned(), address.host.clone()]);
-    // The shell there joins all words, and takes them apart again.
+    // The remote shell joins all words and splits them again.
     let program = address.program.as_deref().unwrap_or("proftop");
     let told = ["sh", "-c", SCRIPT, "sh", program]
         .into_iter()
@@ -244,8 +243,8 @@ fn ssh_arguments(address: &Address, arguments: &[String]) -> Vec<String> {
     words
 }
 
-/// Returns a word for the shell there. Unlike those that are shown to a user, it may have
-/// several lines.
+/// Quotes a word for the remote shell. Unlike words that are shown to the user, it may have several
+/// lines.
 fn quote_lines(word: &str) -> String {
     let lines: Vec<String> = word
         .split('\n')
@@ -257,8 +256,9 @@ fn quote_lines(word: &str) -> String {
     }
 }
 
-/// By how many ms a clock is ahead of ours that told its time between two moments of ours. 0 if
-/// it may be right. `told` is in seconds, with or without a fraction.
+/// Returns by how many ms a remote clock is ahead of ours. `told` is its time in seconds, with or
+/// without a fraction, which it had between `from_ms` and `until_ms` of our clock. Returns 0 if
+/// that time may be right.
 fn ahead_ms(told: &str, from_ms: i64, until_ms: i64) -> i64 {
     let (seconds, fraction) = told.split_once('.').unwrap_or((told, ""));
     let Ok(seconds) = seconds.parse::<i64>() else {
@@ -271,7 +271,7 @@ fn ahead_ms(told: &str, from_ms: i64, until_ms: i64) -> i64 {
         .collect();
     let (first_ms, last_ms) = match digits.parse::<i64>() {
         Ok(ms) if digits.len() == 3 => (ms, ms),
-        // A `date` without fractions: any time of that second.
+        // A `date` without fractions: any time within that second is possible.
         _ => (0, 999),
     };
     let start_ms = seconds.saturating_mul(1000);
@@ -280,13 +280,12 @@ fn ahead_ms(told: &str, from_ms: i64, until_ms: i64) -> i64 {
     if may_be_right {
         0
     } else {
-        // It was told shortly before it came.
+        // The remote time was printed shortly before it arrived.
         (first_ms + last_ms) / 2 - until_ms
     }
 }
 
-/// Reads what the other end complains of, to its end: the first lines and the last one are
-/// kept.
+/// Reads the remote standard error to its end. The first lines and the last one are kept.
 fn keep_complaints(errors: impl Read, kept: &Mutex<Vec<String>>) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
@@ -312,7 +311,7 @@ fn keep_complaints(errors: impl Read, kept: &Mutex<Vec<String>>) {
     }
 }
 
-/// Milliseconds since 1970 by our wall clock.
+/// Returns the milliseconds since 1970 by our wall clock.
 pub fn unix_ms() -> i64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -320,8 +319,8 @@ pub fn unix_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Takes what another thread may have left in the middle of a change: lines are whole at any
-/// time.
+/// Locks a mutex, even if another thread panicked while it held the lock: the list of lines is
+/// valid at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -332,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_may_be_right_is_right() {
-        // Asked at 1000.000 s, answered at 1002.000 s.
+        // The request was sent at 1000.000 s, and answered at 1002.000 s.
         for (told, ahead) in [
             ("1001.5", 0),
             ("1001.500000000", 0),
@@ -356,7 +355,7 @@ mod tests {
         let words = ssh_arguments(&address, &arguments);
         let at = words.iter().position(|word| word == "--").unwrap();
         assert_eq!(words[at + 1], "a");
-        // A shell takes apart what ssh joins with blanks.
+        // The remote shell splits what ssh joins with blanks.
         let line = words[at + 2..]
             .join(" ")
             .replacen("sh -c", "printf '%s|' sh -c", 1);

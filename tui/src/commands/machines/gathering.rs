@@ -1,5 +1,5 @@
-//! What comes from all machines, in one profile: a thread for each adds to it, another one
-//! publishes snapshots of it.
+//! Joins the samples of all machines in one profile: one thread per machine adds samples to it, and
+//! another thread publishes snapshots of it.
 
 use super::connection::{Connection, unix_ms};
 use crate::commands::{input, open_file, recorded};
@@ -14,20 +14,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How often the screen gets what has come.
+/// Time between two snapshots for the screen.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
-/// How long before the start the profile's clock was 0, in ms: samples of machines whose clocks
-/// are a little behind ours are not before that.
+/// The zero of the profile's clock is this long before the start, in ms, so that samples of
+/// machines whose clocks are a little behind ours are not before it.
 const BEFORE_MS: i64 = 60_000;
 
-/// What is kept of each machine, and the samples of all.
+/// The state of each machine, and the samples of all.
 #[derive(Debug)]
 pub struct Gathering {
     state: Mutex<GatherState>,
-    /// Is told when samples come and when a machine goes.
+    /// Notified when samples arrive and when a machine is gone.
     changed: Condvar,
-    /// When the profile's clock was 0, in ms since 1970.
+    /// The zero of the profile's clock, in ms since 1970.
     epoch_ms: i64,
 }
 
@@ -37,7 +37,7 @@ struct GatherState {
     machines: Vec<One>,
 }
 
-/// What is known of a machine.
+/// The state of a machine, and when the last samples arrived from it.
 #[derive(Debug)]
 struct One {
     told: Machine,
@@ -45,7 +45,7 @@ struct One {
 }
 
 impl Gathering {
-    /// Begins with machines of these names, to none of which there is a connection.
+    /// Creates the state for machines of these names, before any connection is made.
     pub fn new(names: &[String]) -> Self {
         let epoch_ms = unix_ms() - BEFORE_MS;
         let machines = names.iter().map(|name| One {
@@ -69,16 +69,16 @@ impl Gathering {
         }
     }
 
-    /// Waits until the first samples have come or no machine is left, but not longer than this.
+    /// Waits until the first samples have arrived or no machine is left, but at most for `limit`.
     pub fn wait_for_samples(&self, limit: Duration) {
         let state = self.lock();
         let is_waiting = |state: &mut GatherState| !state.has_samples() && !state.all_gone();
-        // Whatever ends the wait, the caller looks at what there is.
+        // The caller checks the state itself, whether the wait timed out or not.
         drop(self.changed.wait_timeout_while(state, limit, is_waiting));
     }
 
-    /// Why nothing is there to be shown, nor will be: no machine is left, and none has sent a
-    /// sample.
+    /// Returns the failure if there is nothing to show and never will be: all machines are gone,
+    /// and none has sent a sample.
     pub fn failure(&self) -> Option<Failure> {
         let state = self.lock();
         if !state.all_gone() || state.has_samples() {
@@ -92,7 +92,7 @@ impl Gathering {
                 MachineState::Connecting | MachineState::Sampling => None,
             });
         let mut gone: Vec<String> = gone.collect();
-        // Of a single machine it is the whole answer.
+        // For a single machine, its reason is the whole message.
         let message = match gone.len() {
             1 => gone.remove(0),
             _ => "no machine sends samples".into(),
@@ -101,8 +101,8 @@ impl Gathering {
         Some(gone.into_iter().fold(failure, Failure::detail))
     }
 
-    /// Publishes what has come, again and again, until the screen is left. Returns the reason if
-    /// there is nothing to show, nor will be.
+    /// Publishes snapshots until the screen is left. Returns the failure if there is nothing to
+    /// show and never will be.
     pub fn publish(&self, name: &str, publish: &watch::Sender<Arc<Snapshot>>) -> Option<Failure> {
         let mut generation = publish.borrow().generation;
         loop {
@@ -124,7 +124,7 @@ impl Gathering {
         }
     }
 
-    /// The samples that have come, what was left out of them, and what is known of the
+    /// Returns the samples so far, a sentence on samples that were left out, and the state of the
     /// machines.
     pub fn look(&self) -> (View, Option<String>, Vec<Machine>) {
         let state = self.lock();
@@ -153,7 +153,8 @@ impl Gathering {
     }
 
     fn lock(&self) -> MutexGuard<'_, GatherState> {
-        // A thread that panicked has left a block half added, which costs its machine alone.
+        // If a thread panicked, its block may be half added, which affects only the samples of its
+        // machine.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -169,16 +170,15 @@ impl GatherState {
     }
 }
 
-/// How reading what a machine sends came to its end, and what is missing of what came, in
-/// sentences.
+/// How reading from a machine ended, and sentences on what is missing from its samples.
 enum Read {
-    /// There is no more.
+    /// The output has ended.
     Ended(Vec<String>),
-    /// More may come, and cannot be read.
+    /// The output is damaged: the rest cannot be read.
     Damaged(Vec<String>),
 }
 
-/// A machine among those that are gathered.
+/// The writer for the samples of one machine.
 #[derive(Debug)]
 pub struct OneOf {
     gathering: Arc<Gathering>,
@@ -193,7 +193,7 @@ impl OneOf {
         }
     }
 
-    /// Reads what the machine sends until there is no more, and returns why that is so.
+    /// Reads from the machine until the end, and returns why it ended.
     pub fn read(&self, mut connection: Connection) -> String {
         let ahead_ms = match connection.wait_for_beginning() {
             Ok(ahead_ms) => ahead_ms,
@@ -211,7 +211,7 @@ impl OneOf {
         }
     }
 
-    /// Adds blocks as they come.
+    /// Adds blocks as they arrive.
     fn read_blocks(&self, connection: &mut Connection, ahead_ms: i64) -> Result<Read, FormatError> {
         let machine = pft::Machine {
             host: self.name(),
@@ -242,7 +242,7 @@ impl OneOf {
         })
     }
 
-    /// Notes that no more samples of it come, and why.
+    /// Marks the machine as gone, for the given reason.
     pub fn goes(&self, why: &str) {
         self.change(|told| told.state = MachineState::Gone(why.into()));
     }

@@ -1,23 +1,23 @@
-//! The *arguments* of a tool: what a client has sent, checked against what the tool takes.
+//! The *arguments* of a tool call, checked against the arguments that the tool has.
 
 use profile::Filter;
 use serde_json::{Map, Value};
 
-/// How long a text may be, in bytes.
+/// Maximum length of a text, in bytes.
 const TEXT_MAX: usize = 4096;
-/// How long an answer is if the client does not say, in tokens.
+/// Default for the maximum length of an answer, in tokens.
 const TOKENS_DEFAULT: u64 = 1500;
-/// The bounds of what it may say.
+/// The range from which a client may choose.
 pub const TOKENS_MIN: u64 = 200;
 pub const TOKENS_MAX: u64 = 100_000;
 
-/// The arguments of one call. Errors are sentences for whoever made the call.
+/// The arguments of one call. Errors are sentences for the client that made it.
 #[derive(Debug, Clone, Default)]
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Takes what a client has sent. An error if there are arguments that the tool does not
-    /// know: ignored, they would look as if they had worked.
+    /// Takes the arguments that a client has sent. Those that the tool does not have are an error:
+    /// ignored, they would look as if they had worked.
     pub fn new(sent: Map<String, Value>, known: &[&str]) -> Result<Self, String> {
         match sent.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(format!(
@@ -33,7 +33,7 @@ impl Arguments {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// Returns a text that is not empty. None if it was not sent.
+    /// Returns a text, which is not empty. None if it was not sent.
     pub fn text(&self, name: &str) -> Result<Option<&str>, String> {
         let Some(value) = self.get(name) else {
             return Ok(None);
@@ -47,13 +47,13 @@ impl Arguments {
         }
     }
 
-    /// Returns a text that has to be there.
+    /// Returns a text that is required.
     pub fn needed(&self, name: &str) -> Result<&str, String> {
         let text = self.text(name)?;
         text.ok_or_else(|| format!("`{name}` is missing"))
     }
 
-    /// Returns a whole number within bounds. None if it was not sent.
+    /// Returns a whole number from `min` to `max`. None if it was not sent.
     pub fn number(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, String> {
         let Some(value) = self.get(name) else {
             return Ok(None);
@@ -72,7 +72,7 @@ impl Arguments {
         Ok(id.and_then(|id| u32::try_from(id).ok()))
     }
 
-    /// Returns whether something is wanted; it is not if it was not sent.
+    /// Returns a flag, which is false if it was not sent.
     pub fn flag(&self, name: &str) -> Result<bool, String> {
         match self.get(name) {
             None => Ok(false),
@@ -81,7 +81,7 @@ impl Arguments {
         }
     }
 
-    /// Returns one of these words. None if none was sent.
+    /// Returns one of `words`. None if it was not sent.
     pub fn word<'a>(&self, name: &str, words: &[&'a str]) -> Result<Option<&'a str>, String> {
         let Some(sent) = self.text(name)? else {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Arguments {
         known.copied().map(Some).ok_or_else(unknown)
     }
 
-    /// Returns the filter, narrowed to the process if one was sent.
+    /// Returns the filter, with a clause for the process if one was sent.
     pub fn filter(&self) -> Result<Filter, String> {
         let mut text = self.text("filter")?.unwrap_or_default().to_owned();
         if let Some(pid) = self.id("pid")? {
@@ -100,7 +100,7 @@ impl Arguments {
         crate::values::filter(text.trim()).map_err(|why| format!("`filter`: {why}"))
     }
 
-    /// Returns how long the answer may be, in tokens.
+    /// Returns the maximum length of the answer, in tokens.
     pub fn tokens(&self) -> Result<usize, String> {
         let tokens = self.number("budget_tokens", TOKENS_MIN, TOKENS_MAX)?;
         Ok(usize::try_from(tokens.unwrap_or(TOKENS_DEFAULT)).unwrap_or(usize::MAX))

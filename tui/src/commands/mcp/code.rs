@@ -1,4 +1,4 @@
-//! `code`: the source lines and instructions of a function that have most samples.
+//! `code`: returns the source lines and instructions of a function that have most samples.
 
 use super::arguments::Arguments;
 use super::drill;
@@ -11,10 +11,10 @@ use crate::words::markdown::{self, Lines, code, quoted};
 use crate::words::{metric, names};
 use profile::Cancel;
 
-/// How many rows are shown: those with most samples, in the order of the code.
+/// Maximum number of rows: those with most samples, in the order of the code.
 const ROWS_MAX: usize = 40;
 
-/// Returns the code of a function.
+/// Returns the hottest lines and instructions of a function.
 pub fn answer(
     arguments: &Arguments,
     kept: &mut Kept,
@@ -30,7 +30,7 @@ pub fn answer(
     let wanted = CodeWanted {
         function: found.row.id,
         is_recorded: lot.snapshot.source.recording.is_some(),
-        // Files are read anew for other samples.
+        // Other samples must not get the code that was read for earlier ones.
         visit: lot.snapshot.generation,
     };
     let ask = Desk::<_, CodeAnswer>::default()
@@ -65,7 +65,7 @@ fn render(lot: &Lot, found: &CodeAnswer, others: &[String], tokens_max: usize) -
     }
     let missing = [&found.body.no_text, &found.body.no_assembly];
     for note in missing.into_iter().flatten().chain(&found.body.notes) {
-        // Notes name files.
+        // Notes contain names of files, which may have any characters.
         lines.push(&format!("Note: {}", quoted(note)));
     }
     let rows = code_rows(found, Layout::Both);
@@ -83,7 +83,7 @@ fn render(lot: &Lot, found: &CodeAnswer, others: &[String], tokens_max: usize) -
     lines.into_text()
 }
 
-/// Returns a row: its share, where it is, and its text.
+/// Returns a row: its share, its place, and its text.
 fn line(lot: &Lot, found: &CodeAnswer, row: &CodeRow, all: u64) -> String {
     let text = words::row(found, row, Syntax::default())
         .split_whitespace()

@@ -1,4 +1,4 @@
-//! `diff`: what surely changed between two lots of samples, or between one and now.
+//! `diff`: what surely changed between two lots of samples, or between a lot and new samples.
 
 use super::arguments::Arguments;
 use super::kept::Kept;
@@ -6,7 +6,7 @@ use super::look;
 use crate::commands::diff;
 use profile::{Cancel, Filter};
 
-/// Returns what changed from `a` to `b`; without `b`, to what is sampled now.
+/// Returns what changed from `a` to `b`. Without `b`, new samples are taken.
 pub fn answer(
     arguments: &Arguments,
     kept: &mut Kept,

@@ -1,4 +1,4 @@
-//! `drill`: who calls a function and what it calls, or the call tree of a process or of all.
+//! `drill`: callers and callees of a function, or the call tree of one or all processes.
 
 use super::arguments::Arguments;
 use super::kept::Kept;
@@ -10,21 +10,21 @@ use profile::few;
 use profile::query::{CallTree, Direction, FunctionPage, GroupBy, Neighbour, NeighbourKind, Node};
 use profile::{Cancel, FunctionRow, Role, Selection, percent};
 
-/// How many callers, and how many callees, are named.
+/// Maximum number of callers that are named, and of callees.
 const NEIGHBOURS_MAX: usize = 12;
-/// How many frames of the heaviest stack are named: those nearest to the leaf.
+/// Maximum number of frames of the heaviest stack that are named: those nearest to the leaf.
 const FRAMES_MAX: usize = 30;
-/// How many other functions are named that the given name fits.
+/// Maximum number of other matching functions that are named.
 const OTHERS_MAX: usize = 5;
-/// How many processes and threads are named.
+/// Maximum number of threads that are named.
 const THREADS_MAX: usize = 8;
-/// The smallest share of all samples that a line of the tree has, in percent: the first with
-/// which the tree has room.
+/// Candidates for the minimum share of all samples, in percent, for a line of the tree. The first
+/// one with which the tree fits into the answer is used.
 const SHARES_MIN: [f64; 7] = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0];
-/// Deeper lines are left out.
+/// Maximum depth of the tree. Deeper lines are left out.
 const DEPTH_MAX: usize = 40;
 
-/// Returns what is asked of the samples: the page of a function, else the call tree.
+/// Returns the page of a function if the client names one, else the call tree.
 pub fn answer(
     arguments: &Arguments,
     kept: &mut Kept,
@@ -55,15 +55,15 @@ pub fn answer(
     }
 }
 
-/// The function that a name means.
+/// The function that a name matches.
 pub struct Found {
     pub row: FunctionRow,
-    /// The names of others that it fits, those with most samples first.
+    /// The names of other matching functions, those with most samples first.
     pub others: Vec<String>,
 }
 
-/// Finds a function by the name that reports show, by its whole name, or by a part of it. Of
-/// several the one with most samples is taken.
+/// Finds a function by the name that reports show, by its whole name, or by a part of it. If
+/// several match, the one with most samples is returned.
 pub fn find(selection: &Selection, name: &str) -> Result<Found, String> {
     let wanted = name.trim_matches('`');
     let shown = |row: &FunctionRow| code(&row.name).trim_matches('`') == wanted;
@@ -121,7 +121,7 @@ fn function(
     if !others.is_empty() {
         lines.push(&format!("The name also fits: {}", others.join(", ")));
     }
-    // Shares of neighbours are of the samples that have the function on the stack.
+    // Shares of neighbours are relative to the samples that have the function on the stack.
     let total = row.total_samples;
     let mut neighbours = |head: &str, rows: &[Neighbour]| {
         if !lines.head(head) {
@@ -167,7 +167,7 @@ fn function(
     lines.into_text()
 }
 
-/// Returns what a caller or callee is called.
+/// Returns the name of a caller or callee.
 fn neighbour(selection: &Selection, row: &Neighbour) -> String {
     match row.kind {
         NeighbourKind::Function(id) => {
@@ -225,7 +225,7 @@ fn of_all(lot: &Lot, selection: &Selection, tree: &CallTree, room: usize) -> Str
         .iter()
         .map(|least| draw(lot, tree, *least))
         .skip_while(|rows| rows.iter().map(|row| row.len() + 1).sum::<usize>() >= left);
-    // The smallest that can be drawn is cut where it has no room.
+    // If none fits, a tree with few lines is drawn, and cut where the answer is full.
     let rows = drawn.next().unwrap_or_else(|| draw(lot, tree, 60.0));
     for row in rows {
         lines.push(&row);
@@ -233,7 +233,7 @@ fn of_all(lot: &Lot, selection: &Selection, tree: &CallTree, room: usize) -> Str
     lines.into_text()
 }
 
-/// Returns the lines of a tree that have at least so many percent of all samples.
+/// Returns the lines of a tree that have at least `least` percent of all samples.
 fn draw(lot: &Lot, tree: &CallTree, least: f64) -> Vec<String> {
     let mut rows = Vec::new();
     draw_below(lot, tree, &tree.root(), 0, least, &mut rows);
@@ -276,8 +276,8 @@ fn draw_below(
     }
 }
 
-/// Joins frames that have only one child each into one line. Returns its words, and the last
-/// of the frames.
+/// Joins a chain of frames, each with only one child, in one line. Returns the line and the last
+/// frame.
 fn joined(tree: &CallTree, first: &Node) -> (String, Node) {
     let (frames, end) = runs::of_nodes(tree, first);
     let name = |node: &Node| code(&tree.name(node.kind));

@@ -1,19 +1,19 @@
-//! What tools *keep* from one call to the next.
+//! The state that tools *keep* from one call to the next.
 
 use super::samples::Samples;
 use crate::code::FileLibrary;
 
-/// What is kept for one connection.
+/// The state of one connection.
 pub struct Kept {
     pub samples: Samples,
-    /// Finds source text and instructions.
+    /// Finds source text and instructions, for `code` and `explain_missing`.
     pub library: FileLibrary,
-    /// Whether calls of functions may be counted.
+    /// Whether the tool `trace` may be used.
     pub allows_probes: bool,
 }
 
 impl Kept {
-    /// Nothing yet.
+    /// The state before the first call.
     pub fn new(allows_probes: bool) -> Self {
         Kept {
             samples: Samples::default(),

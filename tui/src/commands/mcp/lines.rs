@@ -1,24 +1,24 @@
-//! The *lines* that come in on standard input, one message each.
+//! The *lines* of standard input, one message each.
 
 use std::io::{self, BufRead, BufReader};
 use std::thread;
 use tokio::sync::mpsc;
 
-/// How many bytes a message has at most: a thousand times what a question needs.
+/// Maximum length of a message in bytes: a thousand times the length of a usual request.
 pub const LENGTH_MAX: usize = 1 << 20;
-/// How many messages wait for their turn; with more, the client's writes wait.
+/// How many messages may wait to be handled. Beyond it, the client's writes block.
 const WAITING_MAX: usize = 16;
 
-/// A message as it came.
+/// A message as it was received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Without its newline.
+    /// The message without its newline.
     Whole(Vec<u8>),
-    /// It had more than [`LENGTH_MAX`] bytes, and was skipped.
+    /// The message had more than [`LENGTH_MAX`] bytes, and was skipped.
     TooLong,
 }
 
-/// Starts the thread that reads lines; the channel ends where the input does.
+/// Starts the thread that reads lines. The channel closes at the end of the input.
 pub fn read() -> io::Result<mpsc::Receiver<Line>> {
     let (send, lines) = mpsc::channel(WAITING_MAX);
     thread::Builder::new()
@@ -34,8 +34,7 @@ pub fn read() -> io::Result<mpsc::Receiver<Line>> {
     Ok(lines)
 }
 
-/// Reads the next line that is not empty. None at the end; a last line without a newline
-/// counts.
+/// Reads the next line that is not empty. The last line needs no newline. None at the end.
 fn next(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let mut is_too_long = false;
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     fn all(bytes: &[u8]) -> Vec<Line> {
-        // A small buffer, so that lines come in parts.
+        // The buffer is small, so that lines are read in parts.
         let mut input = BufReader::with_capacity(7, bytes);
         std::iter::from_fn(|| next(&mut input).unwrap()).collect()
     }

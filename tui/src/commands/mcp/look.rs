@@ -1,4 +1,4 @@
-//! `look`: samples for some seconds, or takes up samples again, and says what is hottest.
+//! `look`: samples for some seconds, or takes earlier samples, and reports what is hottest.
 
 use super::arguments::Arguments;
 use super::kept::Kept;
@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// How long is sampled if the client does not say, and at most.
+/// Default and maximum of the seconds to sample.
 pub const SECONDS: u64 = 5;
 pub const SECONDS_MAX: u64 = 60;
-/// How often we look whether the call was cancelled.
+/// Time between two checks whether the call was cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What the samples of a look may take in memory.
+/// The memory limit for the samples of a look, as an option.
 const MEMORY: &str = "--mem=64M";
 
-/// Returns the report of the samples.
+/// Returns the report on the samples.
 pub fn answer(
     arguments: &Arguments,
     kept: &mut Kept,
@@ -44,9 +44,9 @@ pub fn answer(
     Ok(name + &lot.report(left).render(Format::Md, true))
 }
 
-/// Samples for as long as the arguments say, and keeps the samples.
+/// Samples for the time in the arguments, and keeps the samples.
 pub fn sample(arguments: &Arguments, kept: &mut Kept, cancel: &Cancel) -> Result<Lot, String> {
-    // Words of the command line, so that everything is checked and done as there.
+    // It uses the parser of the command line, so that values are checked in the same way.
     let words = cli::parse(words(arguments)?, config::load);
     let config = match words.map_err(|failure| failure.to_string())? {
         Request::Top(config) => config,
@@ -67,7 +67,7 @@ pub fn sample(arguments: &Arguments, kept: &mut Kept, cancel: &Cancel) -> Result
             Ok(snapshot) => break Some(snapshot),
             Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
-                // The engine may have ended by itself.
+                // Sending fails if the engine has ended by itself.
                 let _ = sampling.commands.send(Command::Finish);
                 break None;
             }
@@ -82,8 +82,8 @@ pub fn sample(arguments: &Arguments, kept: &mut Kept, cancel: &Cancel) -> Result
     }
 }
 
-/// Returns the command line of a look. Each value is in one word with its option, so that
-/// none can be taken for another option.
+/// Returns the command line of a look. Each value is in the same word as its option, so that no
+/// value can be read as another option.
 fn words(arguments: &Arguments) -> Result<Vec<OsString>, String> {
     let seconds = arguments
         .number("seconds", 1, SECONDS_MAX)?

@@ -1,21 +1,21 @@
-//! JSON-RPC 2.0: what a message is, and what an answer looks like.
+//! JSON-RPC 2.0: reading messages and making answers.
 
 use serde_json::{Map, Value, json};
 
-/// How long the identifier of a request may be, in bytes: it comes back with the answer.
+/// Maximum length of a request's identifier in bytes. The answer repeats the identifier.
 const ID_MAX: usize = 256;
 
 /// The identifier that a client gave to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Id {
-    /// Where no request can be told, as in a message that is no JSON.
+    /// The identifier is not known, as in a message that is not JSON.
     Null,
     Number(i64),
     Text(String),
 }
 
 impl Id {
-    /// Reads an identifier. None for what is neither a string nor a whole number.
+    /// Reads an identifier. None if it is neither a string nor a whole number, or is too long.
     pub fn read(value: &Value) -> Option<Id> {
         match value {
             Value::String(text) if text.len() <= ID_MAX => Some(Id::Text(text.clone())),
@@ -45,7 +45,7 @@ pub enum Incoming {
         method: String,
         params: Value,
     },
-    /// An answer to something that we would have asked.
+    /// An answer. This server sends no requests that it could belong to.
     Response,
 }
 
@@ -66,33 +66,33 @@ impl Error {
         }
     }
 
-    /// The message is no JSON.
+    /// The message is not JSON.
     pub fn parse(why: impl Into<String>) -> Error {
         Error::new(-32700, format!("cannot read the message: {}", why.into()))
     }
 
-    /// It is JSON, but no request.
+    /// The message is JSON, but not a valid request.
     pub fn request(why: &str) -> Error {
         Error::new(-32600, why)
     }
 
-    /// There is no such method.
+    /// The method does not exist.
     pub fn method() -> Error {
         Error::new(-32601, "there is no such method")
     }
 
-    /// The method is there, but not with these parameters.
+    /// The method exists, but its parameters are wrong.
     pub fn params(why: impl Into<String>) -> Error {
         Error::new(-32602, why)
     }
 
-    /// Too much was asked at once. The number is one of those that servers may choose.
+    /// Too many requests wait. The code is from the range that servers may define.
     pub fn busy(calls: usize) -> Error {
         let why = format!("busy: {calls} calls wait for their turn already; ask again later");
         Error::new(-32000, why)
     }
 
-    /// No version of the protocol is spoken by both sides.
+    /// The client's version of the protocol is not supported.
     pub fn version(requested: &str, supported: &[&str]) -> Error {
         Error {
             data: Some(json!({ "supported": supported, "requested": requested })),
@@ -101,9 +101,9 @@ impl Error {
     }
 }
 
-/// Reads a message. The error has the identifier of the request, as far as there is one.
+/// Reads a message. The error has the identifier of the request, or `Null` if it is not known.
 pub fn read(line: &[u8]) -> Result<Incoming, (Id, Error)> {
-    // Numbers of lines and columns are of our reading, and not said.
+    // The parser's line and column numbers are of no use to a client, so they are left out.
     let value: Value = serde_json::from_slice(line)
         .map_err(|_| (Id::Null, Error::parse("it is not JSON in UTF-8")))?;
     let Value::Object(mut message) = value else {
@@ -139,12 +139,12 @@ fn is_response(message: &Map<String, Value>) -> bool {
     message.contains_key("result") || message.contains_key("error")
 }
 
-/// Returns the answer to a request.
+/// Returns the answer with a result.
 pub fn succeeded(id: &Id, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.value(), "result": result })
 }
 
-/// Returns the answer to a request that has no result.
+/// Returns the answer with an error.
 pub fn failed(id: &Id, error: &Error) -> Value {
     let mut body = json!({ "code": error.code, "message": error.message });
     if let Some(data) = &error.data {

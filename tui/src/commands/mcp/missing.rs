@@ -1,4 +1,4 @@
-//! `explain_missing`: what is missing of stacks and names, why, and what to type to get it.
+//! `explain_missing`: what is missing from stacks and names, why, and what to type to get it.
 
 use super::arguments::Arguments;
 use super::kept::Kept;
@@ -11,12 +11,12 @@ use crate::words::markdown::{self, Lines, quoted};
 use crate::words::unnamed::why_unnamed;
 use profile::{Cancel, NoName};
 
-/// How many causes, and how many files of each, are named.
+/// Maximum number of causes that are named, and of files for each cause.
 const CAUSES_MAX: usize = 4;
 const FILES_MAX: usize = 4;
 
-/// Returns what is missing of samples, if some are named, else what `doctor` finds on this
-/// machine or of a process.
+/// Returns what is missing from the samples if the client names some, else the findings of `doctor`
+/// on this machine or on a process.
 pub fn answer(
     arguments: &Arguments,
     kept: &mut Kept,
@@ -67,7 +67,7 @@ fn of_samples(
     Ok(lines.into_text())
 }
 
-/// Asks which files have frames without a name for this reason.
+/// Finds the files that have frames without a name for this reason.
 fn cause(
     lot: &Lot,
     reason: NoName,
@@ -81,7 +81,7 @@ fn cause(
     CauseAnswer::new(&ask, library, cancel).ok_or_else(|| "cancelled".into())
 }
 
-/// Returns a file, its part of all frames, and what would bring names.
+/// Returns a line about a file: its share of all frames, and what would bring names.
 fn file(lot: &Lot, row: &CauseRow, frames: u64) -> String {
     let mut line = format!(
         "- {} ({})",

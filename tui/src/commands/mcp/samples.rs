@@ -1,4 +1,4 @@
-//! What was sampled or read, kept for later questions about the same samples.
+//! The samples of earlier looks and recordings, kept for later calls.
 
 use crate::batch::BatchReport;
 use crate::commands::{open_file, recorded};
@@ -12,16 +12,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many looks are kept; the oldest leave first. Each has 64 MB at most.
+/// How many looks are kept; the oldest are dropped first. Each has at most 64 MB.
 const LOOKS_MAX: usize = 6;
-/// What the names of looks begin with.
+/// The names of looks begin with this.
 const LOOK: &str = "look-";
-/// How long a file may be: what it takes in memory is bounded as for every recording.
+/// Maximum length of a file. Its samples in memory are limited as for every recording.
 const FILE_MAX: u64 = 1 << 30;
-/// How long a file's name may be in an answer, in cells.
+/// Maximum width of a file's name in an answer, in cells.
 const NAME_CELLS: usize = 60;
 
-/// Samples, and what they are called in answers.
+/// Samples, and their name in answers.
 #[derive(Debug, Clone)]
 pub struct Lot {
     pub name: String,
@@ -31,20 +31,20 @@ pub struct Lot {
 /// The samples of one connection.
 #[derive(Debug, Default)]
 pub struct Samples {
-    /// The newest at the end.
+    /// The kept looks, the newest at the end.
     looks: VecDeque<Lot>,
-    /// How many looks there were.
+    /// Number of looks so far.
     count: u64,
-    /// The recordings that were read last: two, because two are compared.
+    /// The last recordings that were read: two, because `diff` compares two.
     files: VecDeque<(FileKey, Lot)>,
 }
 
-/// What tells whether a file is still the one that was read.
+/// The identity of a file, to notice that it has changed since it was read.
 #[derive(Debug, PartialEq, Eq)]
 struct FileKey {
     path: PathBuf,
     metric: Option<String>,
-    /// Device, inode, length, and time of writing.
+    /// Device, inode, length, and time of the last change.
     revision: (u64, u64, u64, i64, i64),
 }
 
@@ -85,7 +85,7 @@ impl Samples {
         })
     }
 
-    /// Returns what is named, else the newest look.
+    /// Returns the lot of this name; None means the newest look.
     pub fn find_or_newest(&mut self, name: Option<&str>) -> Result<Lot, String> {
         match name {
             Some(name) => self.find(name, None),
@@ -93,7 +93,7 @@ impl Samples {
         }
     }
 
-    /// Reads a recording with the rights of the user who started the server: whoever asks may
+    /// Reads a recording with the rights of the user who started the server, because a client may
     /// name any file.
     fn read(&mut self, path: &Path, metric: Option<&str>) -> Result<Lot, String> {
         let shown = text::cut_middle(&path.to_string_lossy(), NAME_CELLS).into_owned();
@@ -140,7 +140,7 @@ fn revision(file: &File) -> std::io::Result<(u64, u64, u64, i64, i64)> {
 }
 
 impl Lot {
-    /// Returns a share of the samples, see [`markdown::share`].
+    /// Returns a share of the samples as text, see [`markdown::share`].
     pub fn share(&self, part: u64, all: u64) -> String {
         markdown::share(&self.snapshot.report, part, all)
     }
@@ -151,7 +151,7 @@ impl Lot {
         view.ok_or_else(|| "it has no samples".to_owned())
     }
 
-    /// Returns the samples that a filter keeps.
+    /// Returns the samples that pass a filter.
     pub fn select(&self, filter: Filter, cancel: &Cancel) -> Result<Selection, String> {
         let query = Query {
             filter,
@@ -162,7 +162,7 @@ impl Lot {
             .map_err(|error| error.to_string())
     }
 
-    /// Returns what of it passes a filter, as samples of the same name.
+    /// Returns the samples that pass a filter, under the same name.
     pub fn narrowed(self, filter: Filter, cancel: &Cancel) -> Result<Lot, String> {
         if filter == self.snapshot.asked.query.filter {
             return Ok(self);
@@ -180,7 +180,7 @@ impl Lot {
                 window: self.snapshot.asked.window,
             },
             offered: selection.offered(),
-            // Who waits for whom is known of all threads alone.
+            // It is known only for all threads together which one waits for which.
             waited: None,
             ..(*self.snapshot).clone()
         };
@@ -190,12 +190,12 @@ impl Lot {
         })
     }
 
-    /// Returns what is said of the samples as a report.
+    /// Returns the samples as a report.
     pub fn report(&self, tokens_max: usize) -> BatchReport<'_> {
         BatchReport {
             snapshot: &self.snapshot,
             version: env!("CARGO_PKG_VERSION"),
-            // Markdown says no time of day.
+            // A report in Markdown has no time of day.
             time_unix_ms: 0,
             pids: &[],
             has_other_filters: false,

@@ -1,5 +1,5 @@
-//! `trace`: counts and times calls of functions, if the server may. It is `proftop trace` as a
-//! process of its own, so that its probes go whatever happens to it.
+//! `trace`: counts and times calls of functions, if the server may. It runs `proftop trace` as a
+//! process of its own, so that its probes are removed whatever happens to the server.
 
 use super::arguments::Arguments;
 use crate::words::markdown::{self, Lines};
@@ -10,15 +10,15 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long is counted if the client does not say, and at most.
+/// Default and maximum of the seconds to count.
 pub const SECONDS: u64 = 10;
 pub const SECONDS_MAX: u64 = 60;
-/// How often we look whether the call was cancelled.
+/// Time between two checks whether the call was cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How much is read of what it prints.
+/// Maximum number of bytes that are read of each output of the process.
 const OUTPUT_MAX: u64 = 256 << 10;
 
-/// Returns what was counted.
+/// Returns the report of `proftop trace`.
 pub fn answer(arguments: &Arguments, cancel: &Cancel, tokens_max: usize) -> Result<String, String> {
     let words = words(arguments)?;
     let failed = |error: std::io::Error| format!("cannot start the trace: {error}");
@@ -41,14 +41,14 @@ pub fn answer(arguments: &Arguments, cancel: &Cancel, tokens_max: usize) -> Resu
     }
     let mut lines = Lines::new(markdown::bytes(tokens_max));
     lines.push("# Calls that were counted\n");
-    // An indented line is code: nothing in it ends the quotation.
+    // Indented lines are code in Markdown: no text can end such a block.
     for line in printed.lines().chain(said.lines()) {
         lines.push(format!("    {}", plain(line)).trim_end());
     }
     Ok(lines.into_text())
 }
 
-/// Returns the command line. An error if a name could be taken for an option.
+/// Returns the arguments of `proftop trace`. It is an error if a name could be read as an option.
 fn words(arguments: &Arguments) -> Result<Vec<String>, String> {
     let functions = arguments.needed("functions")?;
     if functions.starts_with('-') {
@@ -70,25 +70,25 @@ fn words(arguments: &Arguments) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Reads what a child prints, on a thread of its own, up to a bound; then it can write no
-/// more.
+/// Reads the output of a child on a thread of its own, up to [`OUTPUT_MAX`] bytes. After that,
+/// writing fails for the child.
 fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(pipe) = pipe {
-            // What cannot be read is missing words only.
+            // If reading fails, only a part of the text is missing.
             _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// A child that ends when this is dropped.
+/// A child process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // These calls fail if it has ended, which is usual.
+        // These calls fail if the child has ended, which is the usual case.
         _ = self.0.kill();
         _ = self.0.wait();
     }

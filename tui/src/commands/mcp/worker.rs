@@ -1,4 +1,4 @@
-//! The *worker*: the thread that runs tools, one at a time. Two that sample at once would
+//! The *worker*: the thread that runs tools, one at a time, because two that sample at once would
 //! disturb each other.
 
 use super::kept::Kept;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// A call of a tool that a client has asked for.
+/// A call of a tool by a client.
 #[derive(Debug)]
 pub struct Call {
     pub id: Id,
@@ -21,7 +21,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call that nobody has cancelled.
+    /// Creates a call, which is not cancelled.
     pub fn new(id: Id, tool: ToolCall) -> Self {
         Call {
             id,
@@ -31,14 +31,14 @@ impl Call {
     }
 }
 
-/// The thread, and which call it works on.
+/// The thread, and the call that it runs.
 pub struct Worker {
     calls: Sender<Call>,
     busy: Option<(Id, Cancel)>,
 }
 
 impl Worker {
-    /// Starts the thread; answers come through the channel, one for each call.
+    /// Starts the thread. The channel delivers one answer for each call.
     pub fn start(allows_probes: bool) -> io::Result<(Worker, UnboundedReceiver<Value>)> {
         let (calls, received) = channel::<Call>();
         let (send, done) = unbounded_channel();
@@ -61,25 +61,26 @@ impl Worker {
         Ok((Worker { calls, busy: None }, done))
     }
 
-    /// Whether a call can begin.
+    /// Whether no call is running.
     pub fn is_free(&self) -> bool {
         self.busy.is_none()
     }
 
-    /// Begins a call.
+    /// Passes a call to the thread.
     pub fn begin(&mut self, call: Call) {
         self.busy = Some((call.id.clone(), call.cancel.clone()));
-        // The thread ends only when we do.
+        // Sending cannot fail: the thread ends only when this sender is dropped.
         let _ = self.calls.send(call);
     }
 
-    /// The answer of the call has come. Returns whether the call was cancelled.
+    /// Marks the call as done, after its answer was received. Returns whether the call was
+    /// cancelled.
     pub fn finish(&mut self) -> bool {
         let done = self.busy.take();
         done.is_some_and(|(_, cancel)| cancel.is_cancelled())
     }
 
-    /// Stops the call that is under way, if it is this one.
+    /// Cancels the running call if it has this identifier.
     pub fn cancel_if(&self, id: &Id) {
         if let Some((busy, cancel)) = &self.busy
             && busy == id
@@ -88,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// Stops the call that is under way.
+    /// Cancels the running call.
     pub fn cancel(&self) {
         if let Some((_, cancel)) = &self.busy {
             cancel.cancel();
@@ -96,5 +97,5 @@ impl Worker {
     }
 }
 
-/// What a client reads after a panic, which is told on standard error when we end.
+/// The answer to a client after a panic. Details are printed on standard error when proftop exits.
 const MISTAKE: &str = "proftop made a mistake of its own, and has no answer to this.";

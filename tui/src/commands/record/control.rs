@@ -1,5 +1,6 @@
-//! The *control socket* of a flight recorder: others ask it there to save, or how it is. One
-//! connection has one request, a line of words, and one answer, a line of JSON:
+//! The *control socket* of a flight recorder: through it other programs request a save or the
+//! status. One connection has one request, which is a line of words, and one answer, which is a
+//! line of JSON:
 //!
 //! ```text
 //! save slow request /cart      {"saved":"/var/lib/proftop/ring.20261121T140312Z.pft", …}
@@ -7,14 +8,14 @@
 //! anything else                {"error":"…"}
 //! ```
 //!
-//! The recorder answers root, its own user and the user who started it by sudo, and no others: the
-//! mode of the socket keeps those away, and the kernel tells the user of each connection. A client
-//! that connects and sends nothing takes one of a few places, for a few seconds.
+//! The recorder answers root, its own user and the user who started it by sudo, but no others: the
+//! mode of the socket keeps most of them away, and the kernel tells the user of each connection. A
+//! client that connects and sends nothing occupies one of a few connections, for a few seconds.
 //!
-//! A thread without any rights accepts and reads: the moment of a request is when it came, also
-//! where the main thread writes a file meanwhile, and the disk is slow.
+//! A thread without any rights accepts connections and reads requests. So the time of a request is
+//! right even if the main thread is writing a file to a slow disk at that time.
 
-/// The socket's place in a folder.
+/// Creating and removing the socket in its folder.
 mod place;
 
 use crate::failure::Failure;
@@ -31,58 +32,58 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-/// How many are answered at the same time; more wait in the kernel.
+/// Maximum number of open connections. Further ones wait in the kernel.
 const CONNECTIONS_MAX: usize = 8;
 
-/// The longest request, in bytes. What is longer is refused.
+/// Maximum length of a request in bytes. Longer ones are refused.
 const LINE_BYTES_MAX: u64 = 1024;
 
-/// For how long a request and an answer may be on their way.
+/// How long receiving a request may take, and sending an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the answer to a request is waited for: a report, and writing a file.
+/// How long the main thread may take to answer: it makes a report, or writes a file.
 const WORK_MAX: Duration = Duration::from_secs(60);
 
-/// After a connection could not be accepted, as no descriptor is left.
+/// The pause after a connection could not be accepted, for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Save what there is, with this note, which may be empty.
+    /// Save the samples so far, with this note, which may be empty.
     Save(String),
-    /// Say how it is.
+    /// Return the status.
     Status,
 }
 
-/// What somebody asks for.
+/// A request of a client.
 pub struct Request {
     pub wish: Wish,
     pub uid: u32,
-    /// When, on the clock of samples.
+    /// When the request arrived, on the clock of samples.
     pub at_ns: u64,
     pub reply: Reply,
 }
 
-/// Who waits for an answer.
+/// The way to answer a request.
 pub struct Reply(oneshot::Sender<String>);
 
 impl Reply {
-    /// Sends the answer. The client may have closed its connection, which does no harm.
+    /// Sends the answer. If the client has closed its connection, nothing happens.
     pub fn send(self, answer: &impl Serialize) {
         let line = serde_json::to_string(answer).unwrap_or_else(|error| failed(&error.to_string()));
         _ = self.0.send(line);
     }
 }
 
-/// An open control socket. It is removed when this is dropped.
+/// An open control socket. Dropping it removes the socket.
 pub struct Control {
     requests: mpsc::Receiver<Request>,
     _place: OwnSocket,
 }
 
 impl Control {
-    /// Makes the socket, and begins to listen.
+    /// Creates the socket, and starts to listen.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let (place, listener) = OwnSocket::take(path)?;
         let failed = |error| Failure::failed(format!("cannot listen at {}: {error}", place.name()));
@@ -96,7 +97,7 @@ impl Control {
             UnixListener::from_std(listener).map_err(failed)?
         };
         let (tell, requests) = mpsc::channel(1);
-        // It listens for as long as the process lives.
+        // The thread listens for as long as the process lives.
         thread::Builder::new()
             .name("control".into())
             .spawn(move || {
@@ -140,10 +141,11 @@ async fn accept(listener: UnixListener, tell: mpsc::Sender<Request>) {
     }
 }
 
-/// Reads one request, has it answered, and closes the connection.
+/// Reads one request, waits for its answer, and closes the connection.
 async fn serve(mut stream: UnixStream, at_ns: u64, tell: mpsc::Sender<Request>) {
     let Ok(peer) = stream.peer_cred() else { return };
-    // A connection that is closed before its request was read is reset, and its answer lost.
+    // Refused requests are read, too: if a connection is closed before its request is read, the
+    // kernel resets it, and the client does not get the answer.
     let mut answer = match timeout(PATIENCE, read(&mut stream)).await {
         Ok(_) if !is_allowed(peer.uid()) => {
             failed("only root and the recorder's own user are answered")
@@ -153,7 +155,7 @@ async fn serve(mut stream: UnixStream, at_ns: u64, tell: mpsc::Sender<Request>) 
         Err(_) => failed("no request came in time"),
     };
     answer.push('\n');
-    // Who does not read the answer is not waited for.
+    // A client that does not read the answer is not waited for.
     _ = timeout(PATIENCE, stream.write_all(answer.as_bytes())).await;
 }
 
@@ -188,7 +190,7 @@ async fn ask(wish: Wish, uid: u32, at_ns: u64, tell: mpsc::Sender<Request>) -> S
     }
 }
 
-/// Understands a line without its end.
+/// Parses a request, without its newline.
 fn wish(line: &[u8]) -> Result<Wish, &'static str> {
     let line = line.trim_ascii();
     if line == b"status" {
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(wish(b"status"), Ok(Wish::Status));
         assert_eq!(wish(b"save"), save(""));
         assert_eq!(wish(b"save  slow request "), save("slow request"));
-        // What would reach a terminal later is made harmless.
+        // Control characters must not reach a terminal later.
         let Ok(Wish::Save(note)) = wish(b"save \x1b[31mred\xff") else {
             panic!("it is a save");
         };
@@ -236,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Answers requests at a socket as long as `clients` run.
+    /// Answers requests at a socket until `clients` returns.
     fn with_control(clients: impl FnOnce(&Path) + Send) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control");
@@ -297,7 +299,7 @@ mod tests {
             let mut long = Stream::connect(path).unwrap();
             long.write_all(&[b'x'; LINE_BYTES_MAX as usize]).unwrap();
             assert!(answer(long).contains("1023 bytes at most"));
-            // Cut off in the middle of a line.
+            // The request ends in the middle of a line.
             let mut cut = silent.pop().unwrap();
             cut.write_all(b"sav").unwrap();
             cut.shutdown(std::net::Shutdown::Write).unwrap();

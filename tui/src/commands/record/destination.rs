@@ -1,4 +1,4 @@
-//! Where samples go: to a file that grows, or to a flight recorder.
+//! The destination of samples: a file that grows, or a flight recorder.
 
 use super::control::Request;
 use super::recording::Recording;
@@ -8,25 +8,25 @@ use crate::failure::Failure;
 use crate::reader::Reader;
 use engine::snapshot::Snapshot;
 
-/// Where samples go.
+/// The destination of samples.
 pub enum Destination {
-    /// A file or a pipe, and what tells whether anybody still reads it.
+    /// A file or a pipe, and the watch for its reader.
     File(Box<Recording>, Reader),
     Ring(Box<Ring>),
 }
 
-/// What came of appending samples.
+/// The result of appending samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
     Done,
-    /// A pipe was closed, which is no error.
+    /// The pipe was closed, which is no error.
     Closed,
-    /// Soon something will be saved, with lines of source text.
+    /// Something will be saved soon, with source lines.
     WantsLines,
 }
 
 impl Destination {
-    /// Opens it. Whatever can be refused is refused here, before a sample is taken.
+    /// Opens the destination. All that can be refused is refused here, before the first sample.
     pub fn open(record: &RecordConfig) -> Result<Self, Failure> {
         Ok(match &record.ring {
             Some(ring) => Destination::Ring(Box::new(Ring::open(record, ring)?)),
@@ -37,7 +37,7 @@ impl Destination {
         })
     }
 
-    /// Waits until nobody reads any more. For files it waits forever.
+    /// Waits until the reader of a pipe is gone. For files, waits forever.
     pub async fn reader_gone(&self) {
         match self {
             Destination::File(_, reader) => reader.gone().await,
@@ -66,7 +66,7 @@ impl Destination {
         })
     }
 
-    /// Writes what there is, because SIGUSR2 asked for it.
+    /// Writes the samples so far, on SIGUSR2.
     pub fn write_now(&mut self, last: Option<&Snapshot>) -> Result<(), Failure> {
         match (self, last) {
             (Destination::File(recording, _), Some(last)) => {
@@ -79,15 +79,14 @@ impl Destination {
         Ok(())
     }
 
-    /// Does what somebody asks a flight recorder for. `last` is the last report, if there was
-    /// one.
+    /// Handles a request to a flight recorder. `last` is the last report, if there is one.
     pub fn handle(&mut self, request: Request, last: Option<&Snapshot>) {
         if let Destination::Ring(ring) = self {
             ring.handle(request, last);
         }
     }
 
-    /// Prints time and size over the last line of the terminal, where there is one.
+    /// Prints time and size over the last line of the terminal, if there is one.
     pub fn show_progress(&self, snapshot: &Snapshot) {
         match self {
             Destination::File(recording, _) => recording.show_progress(snapshot),
@@ -95,7 +94,7 @@ impl Destination {
         }
     }
 
-    /// Writes what is left, and prints a summary to standard error.
+    /// Writes the rest, and prints a summary to standard error.
     pub fn finish(&mut self, last: &Snapshot) -> Result<(), Failure> {
         match self {
             Destination::File(recording, _) => recording.finish(last)?,
@@ -104,7 +103,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Returns how many samples were taken so far.
+    /// Returns the number of samples so far.
     pub fn samples(&self) -> u64 {
         match self {
             Destination::File(recording, _) => recording.samples(),

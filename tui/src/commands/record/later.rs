@@ -1,9 +1,8 @@
-//! Formats that can only be written when all samples are there.
+//! Formats that can be written only when all samples are there.
 //!
-//! Until then samples are in a .pft without a name, beside the file that is wanted. Memory
-//! stays small however long it takes, and the file is the same as one that `export` makes of
-//! a recording. If it cannot be written (the disk may be full), the .pft gets a name, so that
-//! nothing is lost.
+//! Until then samples are in a .pft without a name, beside the wanted file. So memory stays small
+//! however long the recording is, and the file is the same as `export` would make it. If it cannot
+//! be written (the disk may be full), the .pft gets a name, so that nothing is lost.
 
 use crate::cli::RecordConfig;
 use crate::commands::{export, open_file};
@@ -17,12 +16,12 @@ use std::fs::File;
 use std::io::Seek as _;
 use std::path::{Path, PathBuf};
 
-/// A recording in a format that is written at the end: the samples so far in a .pft without
-/// a name, and where the wanted file is to go.
+/// A recording in a format that is written at the end: the samples so far in a .pft without a name,
+/// and the output for the wanted file.
 pub struct Later {
     output: Output,
     format: Format,
-    /// The wanted file; the end of its name says whether it is compressed.
+    /// The path of the wanted file. Its extension says whether the file is compressed.
     path: PathBuf,
     /// The name that the .pft gets if the wanted file cannot be written.
     kept_path: PathBuf,
@@ -30,8 +29,7 @@ pub struct Later {
 }
 
 impl Later {
-    /// Creates the .pft without a name. Returns it as well, for the samples to be written
-    /// to.
+    /// Creates the .pft without a name, and also returns it, for writing samples.
     pub fn begin(record: &RecordConfig, output: Output) -> Result<(Self, File), Failure> {
         let format = record.format;
         export::say_what_is_lost(format, &Store::new(Limits::default()).view());
@@ -80,8 +78,7 @@ impl Later {
         Ok(bytes)
     }
 
-    /// Gives the .pft a name, because the samples are worth more than their format, and
-    /// adds to the failure where it is.
+    /// Gives the .pft a name, so that its samples are not lost, and adds the name to the failure.
     fn keep(self, failure: Failure) -> Failure {
         let name = symbolize::sanitize(self.kept_path.to_string_lossy().as_bytes()).into_owned();
         match UserFiles::current().publish(self.kept) {
@@ -96,8 +93,8 @@ impl Later {
     }
 }
 
-/// Creates a file without a name in the folder of the wanted file, or, where that is not
-/// possible, in the folder for temporary files. Returns also the name that it can get.
+/// Creates a file without a name in the folder of the wanted file or, if that fails, in the folder
+/// for temporary files. Also returns the name that it can get.
 fn begin_kept(path: &Path) -> Result<(PathBuf, NewFile), Failure> {
     let files = UserFiles::current();
     let mut beside = path.as_os_str().to_owned();

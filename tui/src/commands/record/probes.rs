@@ -1,16 +1,16 @@
-//! What is said of the probes of a recording while it is made: those that are not there.
+//! Messages about probes of a recording that are not in place.
 
 use crate::stderr;
 use engine::probes::{Probes, Stage};
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-/// What was said of each probe, by its number.
+/// The last reported stage of each probe, by its number.
 #[derive(Default)]
 pub struct Said(BTreeMap<u64, Stage>);
 
 impl Said {
-    /// Says which probes are not in place, and why, each time that this changes.
+    /// Prints which probes are not in place, and why, each time that this changes.
     pub fn say_new(&mut self, probes: &Probes) {
         for probe in &probes.list {
             let before = self.0.insert(probe.number, probe.stage.clone());

@@ -1,4 +1,4 @@
-//! A file that is being recorded, and what is said of it.
+//! A recording file, and the messages about it.
 
 use super::later::Later;
 use crate::cli::RecordConfig;
@@ -14,21 +14,21 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal as _};
 use std::rc::Rc;
 
-/// The file that samples are written to while they come, and what is printed about it.
+/// The file to which samples are written while they arrive, and the messages about it.
 pub struct Recording {
     writer: pft::Writer<Sink>,
-    /// What the file is called in a sentence.
+    /// The name of the file in messages.
     name: String,
-    /// What is done at the end, if the file is no .pft.
+    /// The conversion at the end; None for a .pft.
     later: Option<Later>,
-    /// Whether whoever read the pipe has closed it.
+    /// Whether the reader of the pipe has closed it.
     is_left: Rc<Cell<bool>>,
     is_shown: bool,
 }
 
 impl Recording {
-    /// Opens the file. Whatever can be refused is refused here, before a sample is taken.
-    /// The `Reader` tells when whoever reads the pipe is gone.
+    /// Opens the file. All that can be refused is refused here, before the first sample. The
+    /// `Reader` notices when the reader of the pipe is gone.
     pub fn open(record: &RecordConfig) -> Result<(Self, Reader), Failure> {
         if record.file.is_none() && !record.is_text() {
             output::refuse_terminal()?;
@@ -48,15 +48,14 @@ impl Recording {
             name,
             later,
             is_left,
-            // With a pipe, the program behind it may use this terminal, so that we print no
-            // progress.
+            // The program that reads the pipe may use this terminal, so no progress is printed.
             is_shown: record.file.is_some() && io::stderr().is_terminal(),
         };
         Ok((recording, reader))
     }
 
-    /// Appends the samples that are new in this snapshot, up to `until_ns` if that is
-    /// given. Returns false if the pipe was closed, which is no error.
+    /// Appends the samples that are new in this snapshot, up to `until_ns` if given. Returns false
+    /// if the pipe was closed, which is no error.
     pub fn append(&mut self, snapshot: &Snapshot, until_ns: Option<u64>) -> Result<bool, Failure> {
         if let Some(view) = &snapshot.view {
             let written = self.writer.append(view, until_ns);
@@ -65,8 +64,8 @@ impl Recording {
         Ok(!self.is_left.get())
     }
 
-    /// Writes the last samples and the end of the file, converts it if it is no .pft, and
-    /// prints a summary to standard error.
+    /// Writes the last samples and the end of the file, converts it if it is not a .pft, and prints
+    /// a summary to standard error.
     pub fn finish(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
         if let Some(view) = &snapshot.view {
             let end_ns = snapshot.report.window.end_ns;
@@ -93,7 +92,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Returns how many samples were written so far.
+    /// Returns the number of samples that are written so far.
     pub fn samples(&self) -> u64 {
         self.writer.samples()
     }
@@ -106,8 +105,8 @@ impl Recording {
         }
     }
 
-    /// Prints time and number of samples over the last line of the terminal. Does nothing
-    /// where the output is a pipe, or standard error is no terminal.
+    /// Prints time and number of samples over the last line of the terminal. Does nothing if the
+    /// output is a pipe, or standard error is not a terminal.
     pub fn show_progress(&self, snapshot: &Snapshot) {
         if self.is_shown {
             let seconds = snapshot.run.elapsed.as_secs();
@@ -120,7 +119,7 @@ impl Recording {
         }
     }
 
-    /// Prints what was written so far, when SIGUSR2 asked for it to be written.
+    /// Prints how much is written so far, after SIGUSR2.
     pub fn say_written(&self) {
         self.clear_line();
         stderr::say(format_args!("{} so far", self.summary()));

@@ -1,6 +1,6 @@
-//! `record --ring` and `agent`: a flight recorder. The last minutes are in one file, which is a
-//! whole recording at every moment, also after a crash; when a condition is met, or somebody asks
-//! for it, they are saved in a file of their own beside it.
+//! `record --ring` and `agent`: a flight recorder. One file has the last minutes and is a whole
+//! recording at every moment, even after a crash. When a condition is met, or a user or program
+//! requests it, the minutes are saved in a file of their own beside it.
 //!
 //! ```text
 //!            every second                 condition, and --after later;
@@ -10,23 +10,23 @@
 //!                              └ or a half of the bytes that it may take
 //! ```
 
-/// Saves that somebody has asked for.
+/// Saves by request, of a signal or a client.
 mod asks;
-/// Whether the clock of the machine was set.
+/// Detects that the clock of the machine was set.
 mod clock;
-/// The file that has the last minutes.
+/// The ring file, which has the last minutes.
 mod file;
-/// What conditions look at.
+/// The measured values of conditions.
 mod gauges;
-/// Waits for CPUs.
+/// The waits for CPUs, as the kernel counts them.
 mod run_queue;
-/// The files in which minutes were saved.
+/// The files of saved minutes.
 mod saves;
-/// The folder in which each window is a recording of its own.
+/// The folder with one recording for each window of time.
 mod spool;
-/// What a recorder says of itself.
+/// The answers at the control socket.
 mod status;
-/// Whether conditions are met.
+/// Evaluates conditions.
 mod watches;
 
 use super::control::{Request, Wish};
@@ -54,34 +54,33 @@ pub struct Ring {
     config: RingConfig,
     file: RingFile,
     saves: Saves,
-    /// Where each window goes as well.
+    /// The folder of windows, if the user wants one.
     spool: Option<Spool>,
     watches: Watches,
     clock: Clock,
-    /// What is to be saved once its time has come.
+    /// The save that waits for its time.
     pending: Option<Pending>,
-    /// What somebody has asked for, and the next reports will have.
+    /// Requested saves, which are written after one of the next reports.
     asks: Asks,
-    /// It was said what is recorded.
+    /// Whether the message about what is recorded was printed.
     is_begun: bool,
     samples: u64,
     is_shown: bool,
 }
 
-/// Minutes that are to be saved.
+/// Minutes that will be saved.
 struct Pending {
-    /// When they were asked for, and until when samples are waited for, on the clock of
-    /// samples.
+    /// When the save was triggered, and until when samples are awaited, on the clock of samples.
     asked_ns: u64,
     until_ns: u64,
-    /// A sentence.
+    /// Why they are saved, as a sentence.
     why: String,
-    /// It was said that it could not be saved yet.
+    /// Whether the message about a failed save was printed.
     is_late: bool,
 }
 
 impl Pending {
-    /// One save for two reasons, with the time of both.
+    /// Joins two saves in one, which covers the time of both.
     fn with(self, other: Self) -> Self {
         Self {
             asked_ns: self.asked_ns.min(other.asked_ns),
@@ -92,17 +91,17 @@ impl Pending {
     }
 }
 
-/// How long after a failure saving is tried again.
+/// Time between a failed save and the next attempt.
 const RETRY_NS: u64 = 10_000_000_000;
 
-/// A moment on the clock of samples as the time of day, with the zone.
+/// Returns a time on the clock of samples as the time of day, with the zone.
 fn time_of_day(view: &View, at_ns: u64) -> String {
     let since_ms = at_ns / 1_000_000;
     let unix_ms = view.info().epoch_unix_ms.saturating_add_unsigned(since_ms);
     format!("{} {}", calendar::of_day(unix_ms), calendar::zone(unix_ms))
 }
 
-/// Makes a folder of the service, if it is missing, which only its user can look into.
+/// Creates a folder of the service, if it is missing, with access for its user only.
 fn make_folder(path: &Path) -> Result<(), Failure> {
     let made = UserFiles::current().make_folder(path, 0o700);
     made.map_err(|error| {
@@ -120,8 +119,7 @@ fn make_folder(path: &Path) -> Result<(), Failure> {
 }
 
 impl Ring {
-    /// Begins with nothing. Whatever can be refused is refused here, before a sample is
-    /// taken.
+    /// Opens an empty recorder. All that can be refused is refused here, before the first sample.
     pub fn open(record: &RecordConfig, config: &RingConfig) -> Result<Self, Failure> {
         let path = record.file.clone().unwrap_or_default();
         config.folders.iter().try_for_each(|it| make_folder(it))?;
@@ -141,8 +139,8 @@ impl Ring {
         })
     }
 
-    /// Appends the samples up to `until_ns`, and saves what is to be saved. Returns true if
-    /// something is to be saved from now on: its lines are to be read until then.
+    /// Appends the samples up to `until_ns`, and saves what is due. Returns true if a new save
+    /// waits: the source lines have to be read until then.
     pub fn append(&mut self, snapshot: &Snapshot, until_ns: u64) -> bool {
         let Some(view) = &snapshot.view else {
             return false;
@@ -172,12 +170,12 @@ impl Ring {
         self.pending.is_some() && !was_pending
     }
 
-    /// Saves with one of the next reports, because SIGUSR2 asked for it.
+    /// Requests a save for SIGUSR2, with one of the next reports.
     pub fn save_soon(&mut self) {
         self.asks.add_signal(probe::now_ns());
     }
 
-    /// Does what somebody asks for at the control socket. `last` is the last report.
+    /// Handles a request at the control socket. `last` is the last report.
     pub fn handle(&mut self, request: Request, last: Option<&Snapshot>) {
         let Request {
             wish,
@@ -191,7 +189,7 @@ impl Ring {
         }
     }
 
-    /// Saves what was asked for before the end of a report, and tells those who wait for it.
+    /// Saves what was requested before the end of a report, and answers the clients.
     fn answer(&mut self, view: &View, until_ns: u64, is_last: bool) {
         for ask in self.asks.take_due(view, until_ns, is_last) {
             let pending = Pending {
@@ -215,7 +213,7 @@ impl Ring {
         }
     }
 
-    /// Saves what was asked for and did not come to its end, and closes the ring's file.
+    /// Saves what still waits, and closes the ring file.
     pub fn finish(&mut self, snapshot: &Snapshot) {
         self.clear_line();
         let Some(view) = &snapshot.view else {
@@ -241,12 +239,12 @@ impl Ring {
         }
     }
 
-    /// Returns how many samples were taken so far.
+    /// Returns the number of samples so far.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Prints time and size over the last line of the terminal, if standard error is one.
+    /// Prints time and size over the last line of the terminal, if standard error is a terminal.
     pub fn show_progress(&self, snapshot: &Snapshot) {
         if self.is_shown {
             let seconds = snapshot.run.elapsed.as_secs();
@@ -259,18 +257,18 @@ impl Ring {
         }
     }
 
-    /// What one more reason asks for while something is waited for is in that file as well.
+    /// Schedules a save. If one already waits, that one also covers this reason.
     fn save_later(&mut self, view: &View, now_ns: u64, why: String) {
         self.clear_line();
         let why = format!("{why}, at {}", time_of_day(view, now_ns));
-        // Whoever finds only the ring, after a crash, reads it there.
+        // After a crash, only the ring file is left to say it.
         self.file
             .add_note(now_ns, format!("a condition was met: {why}"));
         let length_ns = self.config.length.as_nanos() as u64;
         let after_ns = self.config.after.as_nanos() as u64;
         match &mut self.pending {
             Some(pending) => {
-                // One condition after the other does not put a save off for ever.
+                // A sequence of conditions does not postpone a save forever.
                 let latest_ns = pending.asked_ns.saturating_add(length_ns.max(after_ns));
                 let until_ns = now_ns.saturating_add(after_ns).min(latest_ns);
                 pending.until_ns = pending.until_ns.max(until_ns);
@@ -296,7 +294,7 @@ impl Ring {
         }
     }
 
-    /// Saves what was asked for. If that fails it is tried again as long as memory has it.
+    /// Saves minutes. After a failure, saving is tried again for as long as memory has the samples.
     fn save(&mut self, view: &View, mut pending: Pending, end_ns: u64) {
         self.clear_line();
         match self.write(view, &pending, end_ns) {
@@ -333,7 +331,7 @@ impl Ring {
             .write(view, begin_ns, needed_ns, end_ns, &pending.why)
     }
 
-    /// Says what is recorded where, and when it is saved.
+    /// Prints what is recorded, where, and when it is saved.
     fn say_what_is_recorded(&self, snapshot: &Snapshot) {
         self.clear_line();
         let seconds = self.config.length.as_secs();

@@ -1,4 +1,4 @@
-//! One function after the other with its callers above and its callees below.
+//! Prints functions with their callers above them and their callees below them.
 
 use crate::words::metric::in_column;
 use crate::words::{names, waits};
@@ -7,13 +7,13 @@ use profile::{Cancel, Selection, View, percent};
 use regex::Regex;
 use std::fmt::Write as _;
 
-/// How many functions are printed at most, as the pattern may match all.
+/// Maximum number of functions that are printed, because the pattern may match all.
 const FUNCTIONS_MAX: usize = 50;
-/// How many callers, and how many callees, are printed of each.
+/// Maximum number of callers that are printed of each function, and of callees.
 const NEIGHBOURS_MAX: usize = 20;
 
-/// Returns callers and callees of each function whose name matches the pattern. None if
-/// there is none.
+/// Returns callers and callees of each function whose name matches the pattern. None if none
+/// matches.
 pub fn render(selection: &Selection, pattern: &Regex) -> Option<String> {
     let functions = selection.functions();
     let matching = functions.iter().filter(|row| pattern.is_match(&row.name));
@@ -38,9 +38,9 @@ pub fn render(selection: &Selection, pattern: &Regex) -> Option<String> {
     }
 }
 
-/// Writes callers, the function itself, and callees, divided from the next function by a
-/// rule. Shares of neighbours are of the samples that have the function on the stack; its
-/// own is of all samples.
+/// Writes callers, the function itself, and callees, with a rule before them. Shares of neighbours
+/// are relative to the samples that have the function on the stack; its own share is relative to
+/// all samples.
 fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::fmt::Result {
     let view = selection.view();
     let row = &page.function;
@@ -66,8 +66,8 @@ fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::f
     neighbours(out, view, &page.callees, all, "callee")
 }
 
-/// Writes a line for each caller or callee, most samples first, and one for the sum of
-/// those that are left out. `what` says which of the two they are.
+/// Writes a line for each caller or callee, those with most samples first, and a line for the sum
+/// of the others. `what` is the word for them.
 fn neighbours(
     out: &mut String,
     view: &View,

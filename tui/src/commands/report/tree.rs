@@ -7,9 +7,9 @@ use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
 use profile::{Cancel, Metric, Role, Selection, percent, percent_digits};
 use std::fmt::Write as _;
 
-/// Children with a smaller share of all samples, in percent, become one line together.
+/// Children with a smaller share of all samples, in percent, are joined in one line.
 const SHARE_MIN: f64 = 1.0;
-/// Deeper lines would be indented out of sight.
+/// Maximum depth of the tree: deeper lines would be indented too far to be read.
 const DEPTH_MAX: u32 = 256;
 
 /// Returns the call tree, with one tree for each command name.
@@ -36,14 +36,14 @@ struct Printer<'a> {
     tree: &'a CallTree,
     samples: u64,
     metric: &'a Metric,
-    /// Of the column of amounts.
+    /// Width of the column of amounts.
     width: usize,
     out: String,
 }
 
 impl Printer<'_> {
-    /// Writes the lines below a node. Children come with most samples first, so that the
-    /// small ones are the last: they become one line together.
+    /// Writes the lines below a node. Children are sorted by samples, so the small ones are last
+    /// and are joined in one line.
     fn children(&mut self, node: &Node, depth: u32) {
         let children = self.tree.children(node);
         let share = |samples| percent(samples, self.samples);
@@ -63,9 +63,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Joins the frames that begin at `first` and have only one child each into one line.
-    /// Returns the text of the line and the last of them. A short run stays one line for
-    /// each frame.
+    /// Joins a chain of frames that begins at `first`, each with only one child, in one line.
+    /// Returns the text of the line and the last frame. Frames of a short chain keep a line each.
     fn run(&self, first: &Node) -> (String, Node) {
         let (frames, end) = runs::of_nodes(self.tree, first);
         if !runs::is_long(frames) {
@@ -80,10 +79,10 @@ impl Printer<'_> {
         )
     }
 
-    /// Writes one line: share of all with what it calls, share by itself, samples, and the
+    /// Writes one line: the share of all with callees, the share by itself, the amount, and the
     /// name, indented by two blanks for each level.
     fn line(&mut self, samples: u64, own: u64, depth: u32, name: &str) {
-        // Evidence are waits, and not their nanoseconds.
+        // For waits, the number of nanoseconds says nothing about how exact the shares are.
         let digits = if self.metric.is_waiting() {
             1
         } else {
@@ -100,7 +99,7 @@ impl Printer<'_> {
         .expect("a string takes everything");
     }
 
-    /// Returns a name with its module. Groups, and rows for missing frames, have none.
+    /// Returns a name with its module. Groups, and rows for missing frames, have no module.
     fn name(&self, kind: NodeKind) -> String {
         let name = self.tree.name(kind);
         let NodeKind::Function { id, inlined } = kind else {

@@ -1,5 +1,5 @@
-//! Names for kernel addresses that a recording gives relative to the symbol `_text`. They
-//! are looked up in the running kernel, if that is the one that was recorded.
+//! Names for kernel addresses that a recording has relative to the symbol `_text`. They are looked
+//! up in the running kernel, if it is the recorded one.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -12,8 +12,8 @@ pub struct RunningKernel {
 }
 
 impl RunningKernel {
-    /// Reads the symbols. None if the kernel has another build-id, or hides its addresses
-    /// from us. An empty `build_id` fits any kernel.
+    /// Reads the symbols. None if the kernel has another build-id, or hides its addresses from this
+    /// process. An empty `build_id` fits any kernel.
     pub fn of(build_id: &[u8]) -> Option<Self> {
         let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
         if !build_id.is_empty() && note(&notes) != Some(build_id) {
@@ -28,17 +28,16 @@ impl RunningKernel {
         (text != 0 && !symbols.is_hidden()).then_some(Self { text, symbols })
     }
 
-    /// Returns the name of the function at this distance in bytes from `_text`. None if
-    /// there is none.
+    /// Returns the name of the function at this distance in bytes from `_text`. None if there is no
+    /// function.
     pub fn name(&self, place: u64) -> Option<String> {
         let symbol = self.symbols.find(self.text.checked_add(place)?).ok()?;
         Some(symbolize::sanitize(symbol.name.as_bytes()).into_owned())
     }
 }
 
-/// Returns the build-id from the ELF notes of a kernel. Each note is three 32-bit words
-/// (length of name, length of contents, type), then name and contents, each padded to four
-/// bytes.
+/// Returns the build-id in the ELF notes of a kernel. Each note is three 32-bit words (length of
+/// name, length of contents, type), then name and contents, each padded to four bytes.
 fn note(mut notes: &[u8]) -> Option<&[u8]> {
     const BUILD_ID: u32 = 3;
     loop {

@@ -1,4 +1,4 @@
-//! Names, lines and inlined functions for frames that have none.
+//! Finds names, lines and inlined functions for frames without names.
 
 use super::kernel::RunningKernel;
 use super::{Found, Places};
@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use symbolize::resolver::Resolved;
 use symbolize::{FileOffset, Resolver, sanitize};
 
-/// Names the frames without names, module after module: one file is open at a
-/// time.
+/// Names the frames without names, one module after the other, so that one file is open at a time.
 pub fn name_frames(store: &mut Store, places: &Places) -> Found {
     let mut modules: BTreeMap<ModuleId, Vec<FrameId>> = BTreeMap::new();
     for id in store.frames_without_name() {
@@ -30,10 +29,9 @@ pub fn name_frames(store: &mut Store, places: &Places) -> Found {
     found
 }
 
-/// Names the frames of one module, and counts in `found` what came of it. A file is taken
-/// only if it has the recorded build-id; if none was recorded, by its path, which is
-/// counted as unverified. The kernel's names come from the kernel that runs, under the same
-/// condition.
+/// Names the frames of one module, and adds the result to `found`. A file is used only if it has
+/// the recorded build-id. If none was recorded, the file at the path is used and counted as
+/// unverified. The names of the kernel come from the running kernel, under the same conditions.
 fn name_module(
     store: &mut Store,
     module: ModuleId,
@@ -58,14 +56,14 @@ fn name_module(
         }
         found.missing.push((path.to_string(), frames.len() as u64));
     }
-    // Frames for which a reason was found keep it.
+    // `run` restores the recorded reason of frames that have one.
     for id in frames {
         store.set_name(*id, NameState::Unnamed(NoName::FileGone));
     }
 }
 
-/// Names frames of the kernel by the symbols of the one that runs. Returns how many have a
-/// name now.
+/// Names frames of the kernel by the symbols of the running kernel. Returns how many have a name
+/// now.
 fn name_kernel(store: &mut Store, frames: &[FrameId], kernel: &RunningKernel) -> u64 {
     let mut named = 0;
     for id in frames {
@@ -80,9 +78,9 @@ fn name_kernel(store: &mut Store, frames: &[FrameId], kernel: &RunningKernel) ->
     named
 }
 
-/// Names frames in a file, with lines and inlined functions if there is debug information.
-/// Returns how many have a name now. Frames of other kinds than [`FrameKind::User`] keep
-/// what they have: their addresses are no places in this file.
+/// Names frames in a file, with lines and inlined functions if there is debug information. Returns
+/// how many have a name now. Frames of other kinds than [`FrameKind::User`] stay unchanged: their
+/// addresses are not offsets in this file.
 fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
     let mut named = 0;
     for id in frames {
@@ -109,8 +107,8 @@ fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
     named
 }
 
-/// Stores the chain of inlined functions at a frame, in the order in which the resolver has
-/// it. Debug information may say anything, so that its strings are made safe to print.
+/// Stores the chain of inlined functions at a frame, in the order of the resolver. Debug
+/// information may contain any bytes, so its strings are made safe to print.
 fn set_source(store: &mut Store, id: FrameId, resolved: &Resolved) {
     let links: Vec<(String, String, u32)> = resolved
         .frames

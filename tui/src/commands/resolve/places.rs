@@ -1,5 +1,5 @@
-//! Where the files of a recording may be: at their paths on this machine, and anywhere
-//! below directories that the user names. There, debug files are good enough as well.
+//! The places in which files of a recording are searched: their paths on this machine, and all
+//! files below directories that the user names. In the latter, debug files are enough.
 
 use crate::commands::input;
 use crate::failure::Failure;
@@ -11,19 +11,19 @@ use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::{FileSource, Resolver, opener};
 
-/// How many bytes of debug information of one file are held in memory at most.
+/// Maximum number of bytes of debug information of one file that are held in memory.
 const DEBUG_BYTES_MAX: u64 = 8 << 30;
 
-/// How many files and folders are looked at below all directories together.
+/// Maximum number of files and folders that are visited below all directories together.
 const ENTRIES_MAX: usize = 1 << 20;
-/// How many folders deep a file may be.
+/// Maximum depth of folders.
 const DEPTH_MAX: usize = 32;
 
-/// The files that were found below the named directories, by build-id.
+/// The files below the named directories, by build-id.
 #[derive(Debug, Default)]
 pub struct Places {
     below: HashMap<Vec<u8>, PathBuf>,
-    /// Files of debug information alone.
+    /// Files with debug information only.
     debug_below: HashMap<Vec<u8>, PathBuf>,
 }
 
@@ -34,8 +34,8 @@ impl Places {
         let mut entries = 0;
         for directory in directories {
             let name = || input::name(directory);
-            // Asked by a reader with a deadline first: listing a folder of a server that
-            // does not answer would never end.
+            // A process with a deadline tests the directory first: listing a folder of a file
+            // server that does not answer would never end.
             let answers = std::path::absolute(directory)
                 .map_or(Ok(()), |path| probe::files::of_targets().answers(&path));
             answers.map_err(|_| {
@@ -54,8 +54,7 @@ impl Places {
         Ok(places)
     }
 
-    /// Looks at all files below a directory, as far as the bounds allow. What cannot be
-    /// read is passed over.
+    /// Visits all files below a directory, within the limits. Unreadable ones are skipped.
     fn walk(&mut self, directory: &Path, depth: usize, entries: &mut usize) {
         let Ok(listed) = fs::read_dir(directory) else {
             return;
@@ -67,7 +66,7 @@ impl Places {
             }
             let path = entry.path();
             match entry.file_type() {
-                // Links lead to what is found anyway, or out of here.
+                // Symbolic links lead to files that are found anyway, or out of the directory.
                 Ok(kind) if kind.is_dir() && depth < DEPTH_MAX => {
                     self.walk(&path, depth + 1, entries);
                 }
@@ -77,8 +76,8 @@ impl Places {
         }
     }
 
-    /// Adds a file if it is an ELF file with a build-id. Of several with the same one the
-    /// first counts.
+    /// Adds a file if it is an ELF file with a build-id. If several have the same one, the first is
+    /// kept.
     fn add(&mut self, path: PathBuf) {
         let mut magic = [0; 4];
         let Ok(mut file) = File::open(&path) else {
@@ -101,9 +100,8 @@ impl Places {
         files.entry(build_id).or_insert(path);
     }
 
-    /// Opens the file that was recorded, or its debug file. If the recording has no
-    /// build-id of it, the file at its path on this machine is taken. None if there is
-    /// none.
+    /// Opens the recorded file, or its debug file. If the recording has no build-id of it, the file
+    /// at its path on this machine is used. None if none is found.
     pub fn open(&self, path: &str, build_id: &[u8]) -> Option<Resolver> {
         let main = self.main(Path::new(path), build_id);
         let debug = self
@@ -118,13 +116,12 @@ impl Places {
         }
     }
 
-    /// Finds the file that was recorded, and returns where it is.
+    /// Finds the recorded file, and returns it with its path.
     fn main(&self, path: &Path, build_id: &[u8]) -> Option<(Object, PathBuf)> {
         if let Some(found) = self.below.get(build_id) {
             return Some((read(found)?, found.clone()));
         }
-        // The recording may come from anybody: only regular files on our own disks are
-        // opened.
+        // Anybody may have made the recording, so only regular files on local disks are opened.
         let root = opener::our_root()?;
         let file = probe::files::of_targets().open_beneath(root, path).ok()?;
         let object = Object::read(&file).ok()?;
@@ -133,12 +130,12 @@ impl Places {
     }
 }
 
-/// Reads a file of a named directory. None if it is no ELF file.
+/// Reads a file below a named directory. None if it is not an ELF file.
 fn read(path: &Path) -> Option<Object> {
     Object::read(&File::open(path).ok()?).ok()
 }
 
-/// Returns what resolves addresses in a file, with its debug information if that is found.
+/// Returns the resolver for addresses in a file, with its debug information if that is found.
 fn resolver(object: Object, path: &Path) -> Option<Resolver> {
     let path = path.canonicalize().ok()?;
     let files = || DebugFiles::of(&FileSource::new(&path), probe::files::of_targets());

@@ -1,5 +1,5 @@
-//! The *deadline* of a run that a signal ends: neither a program that stops reading our
-//! output nor a machine that is too busy may keep us alive.
+//! The *deadline* of a run after a signal: neither a program that stops reading our output nor a
+//! busy machine may keep the process alive.
 
 use super::Signals;
 use probe::confine::{self, Duty};
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long after a signal nothing of a write need be taken: then nobody reads it.
+/// How long after a signal a write may make no progress: after that, nothing reads the output.
 const STUCK_WAIT: Duration = Duration::from_millis(700);
-/// How long after a signal everything else may take that the last report needs. It is much,
-/// because the machine may be very busy.
+/// How long after a signal all else may take that the last report needs. It is long, because the
+/// machine may be very busy.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// As long as this value lives, a signal ends the process in time, whatever the main thread
-/// is doing. Drop it when the work is done.
+/// While this value exists, a signal ends the process in time, whatever the main thread is doing.
+/// Drop it when the work is done.
 pub struct Deadline {
     is_met: Arc<AtomicBool>,
 }
@@ -40,7 +40,7 @@ impl Deadline {
             let _inside = runtime.enter();
             Signals::listen()?
         };
-        // It waits for a signal for as long as the process lives.
+        // The thread waits for a signal for as long as the process lives.
         thread::Builder::new()
             .name("deadline".into())
             .spawn(move || {
@@ -51,7 +51,8 @@ impl Deadline {
                         let caught = runtime.block_on(signals.any());
                         enforce(caught, &flag);
                     });
-                    // Without it a signal still ends the run, unless that is stuck.
+                    // Without this thread a signal still ends the run, unless the main thread is
+                    // stuck.
                     if !matches!(patience.take(done), Ok(None)) {
                         return;
                     }

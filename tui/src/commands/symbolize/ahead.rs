@@ -1,4 +1,4 @@
-//! Tables made ahead of time, to answer without the files they are of.
+//! Makes tables ahead of time, with which addresses are answered without the files.
 
 use super::modules;
 use super::tables::SUFFIX;
@@ -9,8 +9,8 @@ use crate::user_files::UserFiles;
 use std::path::Path;
 use symbolize::{OpenError, Resolver};
 
-/// Makes a table of each file, and prints for each how that went. An error if one of them
-/// failed.
+/// Makes a table of each file, and prints a line about each. The exit status says whether any of
+/// them failed.
 pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failure> {
     let made = UserFiles::current().make_folder(directory, 0o777);
     made.map_err(|error| {
@@ -38,7 +38,7 @@ pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failu
     Ok(exit)
 }
 
-/// Makes the table of one file. Returns the line that is printed about it.
+/// Makes the table of one file. Returns the line to print.
 fn build_one(
     directory: &Path,
     file: &Path,
@@ -46,7 +46,7 @@ fn build_one(
     threads: usize,
 ) -> Result<String, String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    // Ids of other kinds have colons and slashes.
+    // Ids that are not build-ids have colons and slashes.
     let id: String = resolver.id().replace([':', '/'], "_");
     let name = format!("{name}.{id}.{SUFFIX}");
     let bytes = write(directory, &name, resolver, threads)?;
@@ -58,8 +58,8 @@ fn build_one(
     Ok(format!("{name}: {} KiB, {what}\n", bytes.div_ceil(1024)))
 }
 
-/// Writes a table and returns its size in bytes. The file gets its name when it is whole,
-/// as others may read the directory meanwhile.
+/// Writes a table and returns its size in bytes. The file gets its name when it is complete,
+/// because other programs may read the directory meanwhile.
 fn write(directory: &Path, name: &str, resolver: &Resolver, threads: usize) -> Result<u64, String> {
     let written = UserFiles::current()
         .write_with(&directory.join(name), |file| {

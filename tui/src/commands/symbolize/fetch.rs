@@ -1,5 +1,4 @@
-//! Debug files from debuginfod servers, for those who name servers in
-//! `DEBUGINFOD_URLS`.
+//! Fetches debug files from debuginfod servers, if `DEBUGINFOD_URLS` names any.
 
 use crate::stderr;
 use engine::debuginfod::client::{self, Limits};
@@ -10,19 +9,19 @@ use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::{FileSource, Files, RemoteFiles};
 
-/// Somebody waits for it.
+/// Limits for a debug file. They are high, because the user waits for it.
 const LIMITS: Limits = Limits {
     bytes: 4 << 30,
     time: Duration::from_secs(600),
 };
 
-/// Files that the user names, wherever they are.
+/// Opens any file that the user names, even on a remote file system.
 pub fn any_files() -> Files {
     probe::files::of_targets().with_remote(RemoteFiles::Open)
 }
 
-/// Fetches the debug file of a file, unless it is here. The result is told on standard
-/// error, as answers are given in any case.
+/// Fetches the debug file of a file, unless it is on this machine. Progress and failure are printed
+/// on standard error; the addresses are answered in any case.
 pub fn debug_file(object: &Object, path: &Path) {
     if !client::is_wanted() {
         return;

@@ -1,4 +1,4 @@
-//! What an answer looks like.
+//! The formats of answers.
 
 use super::SymbolFormat;
 use serde::Serialize;
@@ -7,28 +7,28 @@ use std::io::{self, Write};
 use symbolize::resolver::Resolved;
 use symbolize::{Reason, demangle, sanitize};
 
-/// How answers are written.
+/// The format of answers, and whether names are demangled.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     pub format: SymbolFormat,
     pub demangle: bool,
 }
 
-/// One function of an answer, ready to be printed.
+/// One function of an answer.
 struct Line<'r> {
-    /// The name as it is printed, demangled if that was asked for. None if it is not known.
+    /// The printed name, demangled if the style says so. None if it is not known.
     name: Option<Cow<'r, str>>,
-    /// The name as the linker has it.
+    /// The name in the symbol table.
     linkage_name: Option<Cow<'r, str>>,
-    /// The source file; None if it is not known.
+    /// The source file. None if it is not known.
     path: Option<Cow<'r, str>>,
-    /// 0 if it is not known; so is the column.
+    /// 0 if it is not known, as is the column.
     line: u32,
     column: u32,
 }
 
-/// Writes the answer for one address in the chosen format. `resolved` is None if the
-/// address is in no file.
+/// Writes the answer for one address in the chosen format. `resolved` is None if the address is in
+/// no file.
 pub fn answer(
     addr: u64,
     resolved: Option<&Resolved>,
@@ -46,7 +46,7 @@ pub fn answer(
     }
 }
 
-/// Writes what is put behind an address in a text, such as ` [mix at mix.c:4, inlined into
+/// Writes the answer that follows an address in a text, such as ` [mix at mix.c:4, inlined into
 /// work at work.c:17]`.
 pub fn in_place(resolved: &Resolved, style: Style, out: &mut impl Write) -> io::Result<()> {
     write!(out, " [")?;
@@ -65,9 +65,9 @@ fn why(resolved: Option<&Resolved>) -> Option<Reason> {
     }
 }
 
-/// Returns the functions at an address, the innermost first: each was inlined into the next
-/// one. Only the symbol is known of a file without debug information. Every string is made
-/// safe to print.
+/// Returns the functions at an address, the innermost first: each was inlined into the next one.
+/// For a file without debug information, only the symbol is known. Every string is made safe to
+/// print.
 fn lines(resolved: &Resolved, style: Style) -> Vec<Line<'_>> {
     let symbol = resolved.symbol.as_deref().ok();
     let name = |name: &[u8]| match (style.demangle, style.format) {
@@ -87,8 +87,8 @@ fn lines(resolved: &Resolved, style: Style) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = frames
         .map(|(index, frame)| {
             let own = Some(&frame.function[..]).filter(|name| !name.is_empty());
-            // The last frame is the function that the code belongs to. For it the name of
-            // the symbol table is better, as it tells clones (`.cold`, `.part.0`) apart.
+            // The last frame is the function that contains the code. Its name in the symbol table
+            // is better, because it distinguishes clones (`.cold`, `.part.0`).
             let function = if index == last { symbol.or(own) } else { own };
             line(function, &frame.path, frame.line, frame.column)
         })
@@ -99,7 +99,7 @@ fn lines(resolved: &Resolved, style: Style) -> Vec<Line<'_>> {
     lines
 }
 
-/// Returns a function with its place, such as `mix at mix.c:4`.
+/// Returns a function with its place, as in `mix at mix.c:4`.
 fn sentence(line: &Line<'_>) -> String {
     let mut sentence = line.name.as_deref().unwrap_or("?").to_owned();
     if let Some(path) = &line.path {
@@ -111,8 +111,8 @@ fn sentence(line: &Line<'_>) -> String {
     sentence
 }
 
-/// Writes the address and its function on one line, and below it, indented, each function
-/// that this was inlined into. An address without a name has `?` and the reason.
+/// Writes the address and its function on one line, and below it, indented, each function into
+/// which this was inlined. An address without a name gets `?` and the reason.
 fn text(
     addr: u64,
     lines: &[Line<'_>],
@@ -136,13 +136,12 @@ fn text(
 struct JsonAnswer<'l> {
     address: String,
     frames: Vec<JsonFrame<'l>>,
-    /// Why there is no name.
+    /// Why the address has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_name: Option<&'static str>,
 }
 
-/// One function at the address. `inlined` is false for the last one only, to which the code
-/// belongs.
+/// A function at the address. `inlined` is false only for the last one, which contains the code.
 #[derive(Serialize)]
 struct JsonFrame<'l> {
     function: Option<&'l str>,
@@ -153,7 +152,7 @@ struct JsonFrame<'l> {
     inlined: bool,
 }
 
-/// Writes an object on one line. Numbers that are 0 because they are not known become null.
+/// Writes an object on one line. A line or column that is 0, because it is not known, becomes null.
 fn json(
     addr: u64,
     lines: &[Line<'_>],
@@ -178,8 +177,8 @@ fn json(
     writeln!(out)
 }
 
-/// Writes what llvm-symbolizer writes: for each function its name and its place on two
-/// lines, then an empty line.
+/// Writes the format of llvm-symbolizer: for each function its name and its place on two lines,
+/// then an empty line.
 fn llvm(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
     for line in lines {
         let (name, path) = (line.name.as_deref(), line.path.as_deref());
@@ -198,7 +197,7 @@ fn llvm(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes what `addr2line -f -i` writes: `?` for a line that is not known in a known file.
+/// Writes the format of `addr2line -f -i`: `?` for an unknown line in a known file.
 fn addr2line(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{}", line.name.as_deref().unwrap_or("??"))?;

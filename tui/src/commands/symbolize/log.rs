@@ -1,15 +1,15 @@
-//! Text with addresses inside: each is answered in place, behind it, and the
-//! rest stays as it is.
+//! Text that contains addresses: the answer to each is inserted behind it, and the rest is
+//! unchanged.
 //!
-//! | found | is |
+//! | text | meaning |
 //! |---|---|
-//! | `FILE+0x1234`, `FILE(+0x1234)`, `FILE + 0x1234` | an address in that file as the linker wrote it: sanitizers, backtrace_symbols, systemd |
-//! | `pc 00001234  FILE` | the same, of Android |
+//! | `FILE+0x1234`, `FILE(+0x1234)`, `FILE + 0x1234` | a link-time address in that file: sanitizers, backtrace_symbols, systemd |
+//! | `pc 00001234  FILE` | the same, on Android |
 //! | the first at the end of a line of `perf script -F +dsoff` | an offset in that file |
-//! | `name+0x10 (FILE)` there, as perf script prints without that | an address in the only function of that name |
-//! | `0x55d2c0a1b2c3`, or 12 digits and more without `0x` | an address in the process or file of the command line, if there is code |
-//! | `(BuildId: 0ab1c2d3e4)` behind one of the first two | the build that the text is about |
-//! | `Module FILE with build-id 0ab1c2d3e4`, a line of `perf buildid-list` | the same, for all lines that follow |
+//! | `name+0x10 (FILE)` there, as perf script prints without `+dsoff` | an address in the only function of that name |
+//! | `0x55d2c0a1b2c3`, or at least 12 digits without `0x` | an address in the process or file of the command line, if there is code |
+//! | `(BuildId: 0ab1c2d3e4)` behind one of the first two | the build-id of that file |
+//! | `Module FILE with build-id 0ab1c2d3e4`, a line of `perf buildid-list` | the build-id of that file in all lines that follow |
 
 use super::format::Style;
 use super::modules::Modules;
@@ -24,7 +24,7 @@ use std::sync::LazyLock;
 use symbolize::resolver::Resolved;
 use symbolize::{FileOffset, LinkAddr};
 
-/// A file and an address in it, or an address.
+/// Matches a file with an address in it, or an address alone.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?x-u)
@@ -40,7 +40,7 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant")
 });
 
-/// Which build a file is of.
+/// Matches a file with its build-id.
 static BUILD: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?x-u)
@@ -50,11 +50,11 @@ static BUILD: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant")
 });
 
-/// `    7f1c2a3b name+0x10 (/lib/libc.so.6+0x123)`: how perf prints a frame.
+/// Matches a frame as perf prints it: `    7f1c2a3b name+0x10 (/lib/libc.so.6+0x123)`.
 static PERF_FRAME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?-u)^\s+[0-9a-f]+ .*\(/.*\)$").expect("a constant"));
 
-/// `    7f1c2a3b name+0x10 (/lib/libc.so.6)`: without where in the file that is.
+/// Matches a frame without the offset in the file: `    7f1c2a3b name+0x10 (/lib/libc.so.6)`.
 static PERF_FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?-u)^\s+[0-9a-f]+ (?P<name>.+)\+0x(?P<offset>[0-9a-f]{1,8}) \((?P<file>/[^()+]+)\)$",
@@ -72,8 +72,8 @@ pub fn line(
 ) -> io::Result<()> {
     hear_build(line, modules);
     let is_perf = PERF_FRAME.is_match(line);
-    // For all frames but the first of a stack, perf prints the return address. The call is
-    // the instruction before it.
+    // For all frames but the first of a stack, perf prints the return address. The call is the
+    // instruction before it.
     let back = u64::from(modules.follows_frame(is_perf) && is_perf);
     if let Some(resolved) = by_function(line, back, modules) {
         out.write_all(line)?;
@@ -104,7 +104,7 @@ fn in_text(style: Style) -> Style {
     }
 }
 
-/// Returns lines and inlined functions for a frame that perf has printed by name.
+/// Returns lines and inlined functions of a frame that perf has printed by name.
 fn by_function(line: &[u8], back: u64, modules: &Modules) -> Option<Resolved> {
     let found = PERF_FUNCTION.captures(line)?;
     let offset = u64::from_str_radix(text(found.name("offset")?), 16).ok()?;
@@ -115,7 +115,7 @@ fn by_function(line: &[u8], back: u64, modules: &Modules) -> Option<Resolved> {
     (!resolved.frames.is_empty()).then_some(resolved)
 }
 
-/// Remembers the build-id that a line gives for a file.
+/// Remembers the build-id if a line has one for a file.
 fn hear_build(line: &[u8], modules: &Modules) {
     let Some(found) = BUILD.captures(line) else {
         return;
@@ -131,7 +131,7 @@ fn path(found: Match<'_>) -> &Path {
     Path::new(OsStr::from_bytes(found.as_bytes()))
 }
 
-/// The text of a match, of which only digits are part.
+/// Returns the text of a match, which must be ASCII, as numbers are.
 fn text(found: Match<'_>) -> &str {
     std::str::from_utf8(found.as_bytes()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Files, opened once, and the tables that stand for them.
+//! Files, each opened once, and the tables that can replace them.
 
 use super::fetch;
 use super::tables::Tables;
@@ -17,23 +17,23 @@ use symbolize::foreign::{ForeignSymbols, dsym_of};
 use symbolize::object::Object;
 use symbolize::{FileSource, LinkAddr, OpenError, Resolver, demangle, opener};
 
-/// How many bytes of debug information of one file are held in memory at most.
+/// Maximum number of bytes of debug information of one file that are held in memory.
 const BYTES_MAX: u64 = 8 << 30;
 
-/// For how many paths and names of files we remember the build-id that a text gives.
+/// Maximum number of paths and names of files whose build-ids in the text are remembered.
 const BUILDS_MAX: usize = 1 << 17;
 
-/// How many files are listed that could not be used, each with the reason.
+/// Maximum number of unusable files that are listed, each with the reason.
 const MISSED_MAX: usize = 20;
 
-/// An opened file or table, shared by all the paths that lead to it.
+/// An opened file or table, shared by all paths that lead to it.
 pub type Module = Rc<Opened>;
 
-/// A file or a table, ready to be asked.
+/// A file or a table that can resolve addresses.
 pub struct Opened {
     resolver: Resolver,
-    /// Starts of functions by name, mangled and demangled; None where several functions
-    /// share the name. Built when the first function is looked up by its name.
+    /// Starts of functions by name, mangled and demangled. None if several functions share the
+    /// name. Filled when a function is first looked up by its name.
     by_name: OnceCell<HashMap<Vec<u8>, Option<LinkAddr>>>,
 }
 
@@ -45,8 +45,8 @@ impl Opened {
         })
     }
 
-    /// Returns where the function starts that has this name, mangled or demangled. None if
-    /// there is none, or several.
+    /// Returns the start of the function with this name, mangled or demangled. None if no function
+    /// has it, or several do.
     pub fn function(&self, name: &[u8]) -> Option<LinkAddr> {
         let by_name = self.by_name.get_or_init(|| {
             let mut by_name = HashMap::new();
@@ -55,7 +55,7 @@ impl Opened {
                 let other = (demangled.as_bytes() != name).then(|| demangled.as_bytes().to_vec());
                 for name in other.into_iter().chain([name.to_vec()]) {
                     let known = by_name.entry(name).or_insert(Some(start));
-                    // If two functions share a name, we cannot know which one was meant.
+                    // If two functions share a name, it is not known which one the text means.
                     *known = known.filter(|known| *known == start);
                 }
             }
@@ -73,30 +73,30 @@ impl Deref for Opened {
     }
 }
 
-/// A file as some text refers to it.
+/// A file as a text refers to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Told {
     path: PathBuf,
-    /// The build-id that the text names, or how it begins.
+    /// The build-id in the text, or the beginning of one.
     build: Option<String>,
 }
 
-/// All files that were opened so far, and the reasons why others could not be.
+/// All files that were opened so far, and why others could not be.
 pub struct Modules {
-    /// The directory of tables, if answers are to come from there and not from files.
+    /// The directory of tables, if addresses are resolved by tables and not by files.
     tables: Option<Tables>,
     named: RefCell<HashMap<PathBuf, Module>>,
     known: RefCell<HashMap<Told, Result<Module, String>>>,
-    /// Build-ids that the text gave for files, by path and by file name.
+    /// The build-ids that the text has for files, by path and by file name.
     builds: RefCell<HashMap<PathBuf, String>>,
     /// Whether the previous line was a stack frame in the output of perf script.
     was_frame: Cell<bool>,
-    /// How many addresses are in files that could not be used, by file and reason.
+    /// Number of addresses in files that could not be used, by file and reason.
     missed: RefCell<BTreeMap<(PathBuf, String), u64>>,
 }
 
 impl Modules {
-    /// Answers from files, wherever they are.
+    /// Resolves addresses by files, wherever they are.
     pub fn of_files() -> Modules {
         Modules {
             tables: None,
@@ -108,7 +108,8 @@ impl Modules {
         }
     }
 
-    /// Answers only from the tables in this directory. An error if it cannot be read.
+    /// Resolves addresses only by the tables in this directory. It is an error if the directory
+    /// cannot be read.
     pub fn of_cache(directory: &Path) -> Result<Modules, Failure> {
         let tables = Tables::list(directory).map_err(|error| {
             let directory = input::name(directory);
@@ -121,8 +122,8 @@ impl Modules {
         })
     }
 
-    /// Opens the file that the command line names. From now on it is used for every file
-    /// with the same name, in whatever directory a log says it was.
+    /// Opens the file that the command line names. From now on it is used for every file with the
+    /// same name, in whatever directory a text says it was.
     pub fn open_named(&self, path: &Path) -> Result<Module, Failure> {
         let module = match &self.tables {
             Some(tables) => tables.open(path, None),
@@ -140,8 +141,8 @@ impl Modules {
         Ok(module)
     }
 
-    /// Returns the file at a path that some text mentions, of the build that the text
-    /// gives. None if there is no such file here; the reason is kept for [`Self::missed`].
+    /// Returns the file at a path in a text, of the build that the text says. None if there is no
+    /// such file here; the reason is kept for [`Self::missed`].
     pub fn find(&self, path: &Path, build: Option<&str>) -> Option<Module> {
         let builds = self.builds.borrow();
         let by_name = || builds.get(Path::new(path.file_name()?));
@@ -173,7 +174,7 @@ impl Modules {
         self.was_frame.replace(is_frame)
     }
 
-    /// Remembers the build-id that the text gives for a file.
+    /// Remembers the build-id that the text has for a file.
     pub fn tell_build(&self, path: &Path, build: &str) {
         let mut builds = self.builds.borrow_mut();
         if builds.len() >= BUILDS_MAX {
@@ -189,7 +190,7 @@ impl Modules {
         if let Some(tables) = &self.tables {
             return tables.open(path, build).map(Opened::new);
         }
-        // The text may come from anybody: only regular files on our own disks are opened.
+        // Anybody may have written the text, so only regular files on local disks are opened.
         let root = opener::our_root().ok_or("no root directory")?;
         let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
         let file = probe::files::of_targets()
@@ -199,9 +200,8 @@ impl Modules {
         of_build(Opened::new(module), build)
     }
 
-    /// Counts an address whose file cannot be used. Words such as `name+0x10` look like
-    /// files but mostly are none: only absolute paths, and files that are here in another
-    /// build, count.
+    /// Counts an address whose file cannot be used. Words such as `name+0x10` look like files but
+    /// usually are not: so only absolute paths count, and files that are here in another build.
     fn miss(&self, path: &Path, why: &str) {
         let is_file = path.is_absolute() || why.contains("build");
         let mut missed = self.missed.borrow_mut();
@@ -211,8 +211,8 @@ impl Modules {
         }
     }
 
-    /// Returns a sentence for each file that could not be used, with the number of
-    /// addresses that were therefore left as they are.
+    /// Returns a sentence for each file that could not be used, with the number of addresses that
+    /// were left unchanged because of it.
     pub fn missed(&self) -> Vec<String> {
         let missed = self.missed.borrow();
         let missed = missed.iter().map(|((path, why), count)| {
@@ -247,8 +247,8 @@ impl Modules {
     }
 }
 
-/// Returns the module if it is of this build, else an error: names of another build would
-/// be wrong without looking wrong.
+/// Returns the module if it is of this build, else an error: the names of another build would be
+/// wrong without looking wrong.
 fn of_build(module: Module, build: Option<&str>) -> Result<Module, String> {
     let id = module.id();
     // Ids with a colon are of other kinds, which no text calls a build-id.
@@ -266,8 +266,8 @@ pub fn open_file(path: &Path) -> Result<Resolver, String> {
     let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
     let answers = probe::files::of_targets().answers(&absolute);
     answers.map_err(|_| "its file system does not answer")?;
-    // Debug information of a Mach-O program is in a .dSYM bundle beside it; the user may
-    // also name the bundle.
+    // The debug information of a Mach-O program is in a .dSYM bundle beside it. The user may also
+    // name the bundle.
     let path = &dsym_of(path).unwrap_or(path.to_owned());
     let file = File::open(path).map_err(|error| error.to_string())?;
     let absolute = path.canonicalize().map_err(|error| error.to_string())?;
@@ -279,8 +279,8 @@ pub fn open_file(path: &Path) -> Result<Resolver, String> {
     }
 }
 
-/// Whether a file is of another system, by its first bytes: PE, or Mach-O for one machine or
-/// several.
+/// Whether a file is a program of another system, by its first bytes: PE, or Mach-O for one or
+/// several processors.
 fn is_foreign(file: &File) -> bool {
     let mut magic = [0; 4];
     let read = file.read_exact_at(&mut magic, 0);

@@ -1,4 +1,4 @@
-//! Where the addresses of a process lie.
+//! The mappings of a process.
 
 use super::modules::Modules;
 use crate::failure::Failure;
@@ -8,15 +8,15 @@ use probe::proc_maps::MapsLine;
 use symbolize::resolver::Resolved;
 use symbolize::{FileOffset, ProcessAddr};
 
-/// The code that a process has mapped from files.
+/// The files with code that a process has mapped.
 pub struct Process {
     pid: u32,
     mappings: Vec<MapsLine>,
 }
 
 impl Process {
-    /// Reads which files a process has mapped now. An error if it has ended or we may not
-    /// look.
+    /// Reads the files that a process has mapped now. It is an error if it has ended, or if we have
+    /// no right to see them.
     pub fn read(pid: u32) -> Result<Process, Failure> {
         process_name(pid)?;
         let failed = |error: std::io::Error| {
@@ -36,8 +36,8 @@ impl Process {
         self.mapping(addr).is_some()
     }
 
-    /// Returns functions and lines of an address of the process. None if it is in no file,
-    /// or the file cannot be read.
+    /// Returns functions and lines of an address of the process. None if it is in no file, or the
+    /// file cannot be read.
     pub fn resolve(&self, addr: u64, modules: &Modules) -> Option<Resolved> {
         let found = self.mapping(addr)?;
         let offset: FileOffset = found.mapping().to_file(ProcessAddr(addr))?;

@@ -1,5 +1,5 @@
-//! A directory of tables that were made ahead of time: `NAME.BUILDID.symtab`. It may hold
-//! the tables of all programs of many machines, so that it is listed only once.
+//! A directory of tables that were made ahead of time, `NAME.BUILDID.symtab`. It may contain the
+//! tables of all programs of many machines, so it is listed only once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -11,20 +11,20 @@ use symbolize::table::Table;
 /// The extension of a table's file name.
 pub const SUFFIX: &str = "symtab";
 
-/// How many digits of a build-id are needed: with fewer, several builds could fit.
+/// Minimum number of digits of a build-id. Fewer digits could match several builds.
 pub const ID_DIGITS_MIN: usize = 8;
 
-/// The names of all tables in a directory, by name of the program and by build-id.
+/// The file names of all tables in a directory, by name of the program and by build-id.
 pub struct Tables {
     directory: PathBuf,
     /// The tables of each program: one for each of its builds.
     by_name: HashMap<String, Vec<String>>,
-    /// The tables by build-id, in order, so that the beginning of an id finds it.
+    /// The tables by build-id, sorted, so that the beginning of an id is enough to find one.
     by_id: BTreeMap<String, String>,
 }
 
 impl Tables {
-    /// Reads the names of all tables in a directory. Other files in it are ignored.
+    /// Lists the tables in a directory. Other files in it are ignored.
     pub fn list(directory: &Path) -> io::Result<Tables> {
         let mut tables = Tables {
             directory: directory.to_owned(),
@@ -32,7 +32,7 @@ impl Tables {
             by_id: BTreeMap::new(),
         };
         for entry in fs::read_dir(directory)? {
-            // We never make a file whose name is no UTF-8.
+            // Tables have names in UTF-8.
             if let Ok(table) = entry?.file_name().into_string() {
                 tables.add(table);
             }
@@ -40,7 +40,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Takes the name of a file, if it is that of a table.
+    /// Adds a file name, if it is that of a table.
     fn add(&mut self, table: String) {
         let stem = table.strip_suffix(SUFFIX).and_then(|t| t.strip_suffix('.'));
         let Some((name, id)) = stem.and_then(|stem| stem.rsplit_once('.')) else {
@@ -48,13 +48,12 @@ impl Tables {
         };
         let same_name = self.by_name.entry(name.to_owned()).or_default();
         same_name.push(table.clone());
-        // The same build under two names has the same contents: either will do.
+        // Tables of the same build under two names have the same contents, so either will do.
         self.by_id.insert(id.to_owned(), table);
     }
 
-    /// Opens the table with this build-id. If none is given, the only table of this file
-    /// name, or the table whose build-id was given in place of a name. The error says why
-    /// none fits.
+    /// Opens the table with this build-id. Without one, opens the only table of this file name, or
+    /// the table whose build-id is given in place of a name. The error says why none fits.
     pub fn open(&self, file: &Path, build: Option<&str>) -> Result<Resolver, String> {
         let table = match build {
             Some(id) => self.of_build(id),
@@ -65,8 +64,7 @@ impl Tables {
         Ok(Resolver::of_table(table))
     }
 
-    /// Returns the table of a build-id, which may be given by its beginning as long as only
-    /// one has it.
+    /// Returns the table of a build-id. The beginning of the id is enough if only one id begins so.
     fn of_build(&self, id: &str) -> Result<&str, String> {
         let mut from = self.by_id.range(id.to_owned()..);
         match (from.next(), from.next()) {
@@ -80,8 +78,8 @@ impl Tables {
         }
     }
 
-    /// Returns the only table of a program. A name that is none, and long enough, may be a
-    /// build-id.
+    /// Returns the only table of a program. If no program has this name, a long enough name may be
+    /// a build-id.
     fn of_name(&self, wanted: &str) -> Result<&str, String> {
         match self.by_name.get(wanted).map(Vec::as_slice) {
             Some([only]) => Ok(only),
@@ -133,7 +131,7 @@ mod tests {
             Some("app.aaaaaaaa01.symtab")
         );
         assert!(tables.of_build("0ab1c2d3e5").is_err());
-        // What is there but no table is one sentence.
+        // A file that is not a table gives an error of one sentence.
         assert!(tables.open(Path::new("libc.so.6"), None).is_err());
     }
 }

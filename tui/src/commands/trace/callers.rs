@@ -1,4 +1,4 @@
-//! Where calls come from: the stacks that were sampled, and the names of their frames.
+//! The callers of functions: sampled stacks, and the names of their frames.
 
 use super::watch::Watch;
 use probe::{Batch, Event, Frame, ModuleId, ModuleKind};
@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use symbolize::{FileOffset, FileSource, Symbolizer, demangle, sanitize};
 
-/// What the modules of frames are, as batches told it.
+/// The modules of frames, as batches describe them.
 #[derive(Default)]
 pub struct Callers {
     modules: HashMap<ModuleId, ModuleKind>,
 }
 
 impl Callers {
-    /// Counts the stacks of a batch with their probes.
+    /// Adds the stacks of a batch to their probes.
     pub fn take(&mut self, batch: Batch, watch: &mut Watch<'_>) {
         let modules = batch.modules.into_iter();
         self.modules
@@ -25,7 +25,7 @@ impl Callers {
                 _ => continue,
             };
             if sample.frames.is_empty() {
-                // Such a record only asks for the unwind tables of its process.
+                // A record without frames only requests the unwind tables of its process.
                 continue;
             }
             let file = |module: u32| self.file_of(ModuleId(module));
@@ -53,7 +53,7 @@ impl Callers {
         }
     }
 
-    /// Returns the name of a frame; None if it has none.
+    /// Returns the name of a frame. None if it has none.
     pub fn name(&self, frame: Frame, symbolizer: &Symbolizer) -> Option<String> {
         match self.modules.get(&frame.module)? {
             ModuleKind::File {
@@ -86,8 +86,8 @@ impl Callers {
     }
 }
 
-/// Returns the name at an offset in a file. A Go program's own tables come first, as they
-/// know what was inlined; None if the file cannot be read or has no symbol there.
+/// Returns the name at an offset in a file. A Go program's own tables come first, because they have
+/// inlined functions. None if the file cannot be read or has no symbol there.
 fn named(symbolizer: &Symbolizer, source: FileSource<'_>, offset: FileOffset) -> Option<String> {
     let symbols = symbolizer.open(source).ok()?;
     if let Some(go) = symbols.go() {

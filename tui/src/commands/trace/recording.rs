@@ -1,4 +1,4 @@
-//! What a trace counted as a recording, for its report and for `-o`.
+//! The results of a trace as a recording, for its report and for `-o`.
 
 use crate::cli::{TraceConfig, TraceOutput};
 use crate::commands::pft_sink::Sink;
@@ -20,17 +20,17 @@ pub struct Recording<'c> {
     hide_names: bool,
 }
 
-/// Where `-o` writes.
+/// The file of `-o`.
 enum TraceFile<'c> {
-    /// A .pft, which is whole after every block: what was written stays if we are killed.
+    /// A .pft, which is whole after every block: if proftop is killed, the written part remains.
     Growing(Box<pft::Writer<Sink>>, &'c TraceOutput),
-    /// What is written at the end.
+    /// A file that is written at the end.
     Later(&'c TraceOutput),
 }
 
 impl<'c> Recording<'c> {
-    /// Returns an error if the file that is to be written cannot be, before anything is
-    /// traced. `scope` says in words what is traced.
+    /// Opens the recording. It is an error if the file cannot be written, before anything is
+    /// traced. `scope` is the target in words.
     pub fn open(trace: &'c TraceConfig, scope: &str) -> Result<Self, Failure> {
         let file = trace.output.as_ref().map(open);
         let now_ns = probe::now_ns();
@@ -50,7 +50,7 @@ impl<'c> Recording<'c> {
         })
     }
 
-    /// Returns what was counted from `begin_ns` to now.
+    /// Returns the results from `begin_ns` until now.
     pub fn view(&mut self, log: Arc<ProbeLog>, begin_ns: u64) -> View {
         self.store.begin(begin_ns);
         self.store.set_probes(log);
@@ -58,12 +58,12 @@ impl<'c> Recording<'c> {
         self.store.view()
     }
 
-    /// Whether the file is written while calls come.
+    /// Whether the file is written while calls are counted.
     pub fn is_growing(&self) -> bool {
         matches!(self.file, Some(TraceFile::Growing(..)))
     }
 
-    /// Writes what is new to a file that grows.
+    /// Appends new results to a growing file.
     pub fn append(&mut self, view: &View) -> Result<(), Failure> {
         let view = self.shown(view);
         let Some(TraceFile::Growing(writer, _)) = &mut self.file else {
@@ -95,7 +95,7 @@ impl<'c> Recording<'c> {
         Ok(())
     }
 
-    /// The view as the file has it.
+    /// Returns the view for the file, which has no names with `--hide-names`.
     fn shown(&self, view: &View) -> View {
         if self.hide_names {
             view.anonymous()
@@ -105,7 +105,7 @@ impl<'c> Recording<'c> {
     }
 }
 
-/// Opens the file, as far as that is possible before there is something to write.
+/// Opens the file, as far as that is possible before there are results.
 fn open(wanted: &TraceOutput) -> Result<TraceFile<'_>, Failure> {
     if !wanted.format.has_probes() {
         return Err(Failure::usage(format!(
@@ -121,13 +121,13 @@ fn open(wanted: &TraceOutput) -> Result<TraceFile<'_>, Failure> {
         return Ok(TraceFile::Growing(Box::new(writer), wanted));
     }
     if !wanted.overwrite && output::is_there(&wanted.path) {
-        // Said as when it is written.
+        // This gives the same error as writing at the end.
         Output::open(Some(&wanted.path), false)?;
     }
     Ok(TraceFile::Later(wanted))
 }
 
-/// Writes what was counted, in the format that is wanted.
+/// Writes the results in the wanted format.
 fn write_whole(view: &View, wanted: &TraceOutput) -> Result<(), Failure> {
     export::say_what_is_lost(wanted.format, view);
     let selection = view

@@ -1,5 +1,4 @@
-//! What probes counted, in text, CSV or JSON: of a trace that has just ended, or of a
-//! recording.
+//! The results of probes as text, CSV or JSON: of a trace that has just ended, or of a recording.
 
 mod json;
 mod text;
@@ -11,30 +10,30 @@ use profile::{TimeRange, View};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many values, and how many stacks, are shown of each probe.
+/// Maximum number of values, and of stacks, that are shown of each probe.
 const TOP: usize = 10;
 
-/// Where hits of a tracepoint are seen, in the word that recordings have.
+/// The word in recordings for the site of a tracepoint's hits.
 const POINT: &str = "tracepoint";
 
-/// What is told beside the numbers.
+/// The format of a report, and facts about the run that the results do not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
     pub format: Format,
-    /// How long was counted.
+    /// How long calls were counted.
     pub time: Duration,
-    /// Whether the ends of calls were to be seen. None if that is not known: a recording
-    /// says only whether they were.
+    /// Whether the ends of calls were traced. None for a recording, which only has their times if
+    /// they were.
     pub is_timed: Option<bool>,
-    /// Whether stacks were to be taken. None: those that there are.
+    /// Whether stacks were wanted. None means to show stacks if there are any.
     pub stacks: Option<bool>,
-    /// When the command began, on the clock of the samples. None without one, and of a
-    /// recording, which does not say.
+    /// When the command began, on the clock of samples. None without a command, and for a
+    /// recording, which does not contain it.
     pub command_ns: Option<u64>,
 }
 
 impl Manner {
-    /// How a recording is told in a format.
+    /// Returns the manner for a recording.
     pub fn of_recording(view: &View, format: Format) -> Self {
         let window = view.window(TimeRange::ALL);
         Manner {
@@ -47,7 +46,7 @@ impl Manner {
     }
 }
 
-/// Returns what all probes of a recording counted.
+/// Returns the results of all probes of a recording.
 pub fn render(view: &View, manner: Manner) -> String {
     let log = view.probes();
     let seen = probes::recorded(view, TimeRange::ALL).list;
@@ -87,14 +86,14 @@ pub fn render(view: &View, manner: Manner) -> String {
         })
         .collect();
     match manner.format {
-        // The command line takes no other format.
+        // The command line allows no other format.
         Format::Text | Format::Md => text::render(&reports, manner),
         Format::Json => json::render(&reports, manner.time),
         Format::Csv => csv(&reports),
     }
 }
 
-/// What is reported of one probe.
+/// The results of one probe.
 struct Report<'r> {
     about: &'r ProbeAbout,
     tally: CallTally,
@@ -102,39 +101,39 @@ struct Report<'r> {
     /// Stacks without the function itself.
     callers: Shares,
     has_stacks: bool,
-    /// Stacks that do not reach their thread's first function.
+    /// Number of stacks that do not reach the first function of their thread.
     stacks_cut: u64,
-    /// How long the command had run when it was placed: earlier calls are not counted. None
-    /// if it was there first.
+    /// How long the command had run when the probe was placed: earlier calls are not counted. None
+    /// if the probe was placed before.
     late: Option<Duration>,
-    /// Why it was taken away before the end.
+    /// Why the probe was removed before the end.
     removed: Option<&'r str>,
-    /// How long it was in place.
+    /// How long the probe was in place.
     time: Duration,
-    /// Seconds for which the recording had no room.
+    /// Number of seconds for which the recording had no room.
     forgotten: u64,
 }
 
-/// What is reported of one value.
+/// The results for one value.
 struct ValueReport<'r> {
     expression: &'r str,
-    /// Where it was, in words.
+    /// The place of the value, in words.
     register: &'r str,
-    /// The most frequent ones: as they are shown, and how often they came.
+    /// The most frequent values as they are shown, each with its number of calls.
     top: Vec<(Arc<str>, u64)>,
-    /// How many others there were.
+    /// Number of calls with other values.
     others: u64,
     unreadable: u64,
 }
 
 impl Report<'_> {
-    /// Whether it is a tracepoint of the kernel, and no function.
+    /// Whether it is a tracepoint of the kernel, and not a function.
     fn is_point(&self) -> bool {
         &*self.about.site == POINT
     }
 
-    /// Returns the class of instruction of the slowest of its breakpoints, on which the cost of
-    /// a hit depends. A tracepoint has no breakpoint.
+    /// Returns the class of the instruction at the slowest breakpoint, on which the cost of a hit
+    /// depends. A tracepoint has no breakpoint.
     fn class(&self) -> &'static str {
         if self.is_point() {
             POINT
@@ -145,7 +144,7 @@ impl Report<'_> {
         }
     }
 
-    /// Whether the ends of calls are seen by breakpoints. A `ret` is always stepped.
+    /// Whether the ends of calls have breakpoints. A breakpoint on `ret` is always single-stepped.
     fn has_breakpoints_at_returns(&self) -> bool {
         self.about.breakpoints > self.about.copies
     }

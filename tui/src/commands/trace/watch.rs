@@ -1,4 +1,4 @@
-//! The probes of a run: placed, judged by what they cost, read.
+//! The probes of a run: placing them, removing those that cost too much, and reading them.
 
 use crate::cli::TraceConfig;
 use crate::failure::{Exit, Failure};
@@ -21,59 +21,59 @@ use std::sync::Arc;
 use std::time::Duration;
 use symbolize::{Reason, Symbolizer};
 
-/// How many stacks of one probe are taken in a second: enough to tell shares, and cheap in
-/// comparison to the hits.
+/// Maximum number of stacks of one probe in a second: enough for shares, and cheap compared with
+/// the hits.
 const STACKS_PER_SECOND: f64 = 200.0;
 
-/// All probes of a run, and the functions that are still looked for.
+/// All probes of a run, and the functions that are still searched.
 pub struct Watch<'c> {
-    /// Places probes in the kernel, and reads what they count.
+    /// Places probes in the kernel, and reads their counts.
     calls: Calls,
     config: &'c TraceConfig,
-    /// Whether ends of calls are looked for, and which values are read.
+    /// Whether ends of calls are traced, and which values are read.
     search: Search,
-    /// What one probe may cost.
+    /// The limits of the cost of one probe.
     limits: ProbeLimits,
-    /// What a hit costs on this machine, measured before the first probe is placed.
+    /// The cost of a hit on this machine, measured before the first probe is placed.
     cost: Cost,
     symbolizer: Symbolizer,
     /// The files with code that a command maps at its start. Empty without a command.
     at_start: Vec<Module>,
-    /// The files with code among which functions were looked for last.
+    /// The files with code that were searched last.
     looked_at: Vec<Module>,
-    /// Mapped files that could not be read when they were looked through last.
+    /// Mapped files that could not be read in the last search.
     unreadable: Vec<(PathBuf, Reason)>,
-    /// Wanted functions that were not found yet.
+    /// Wanted functions that are not found yet.
     missing: Vec<Missing>,
     probes: Vec<Probe>,
-    /// What all probes have counted, by the second.
+    /// The counts of all probes, by the second.
     recorder: Recorder,
 }
 
-/// A function that was asked for and was not found.
+/// A wanted function that was not found.
 struct Missing {
     wanted: Wanted,
-    /// The reason, if it is another one than that no function has this name.
+    /// The reason, unless it is that no function has this name.
     why: Option<String>,
 }
 
 /// A probe, in place or removed.
 pub struct Probe {
     pub found: Found,
-    /// Its number in the kernel, by which its records are known.
+    /// Its number in the kernel, which its records contain.
     pub number: u8,
-    /// What it does at each hit. It is changed while it is in place, to take fewer stacks.
+    /// The orders for each hit. They are changed while the probe is in place, to take fewer stacks.
     orders: Orders,
-    /// Judges by the rate of hits whether it costs too much.
+    /// Decides by the rate of hits whether the probe costs too much.
     guard: Guard,
-    /// Whether it was removed before the end.
+    /// Whether the probe was removed before the end.
     is_removed: bool,
-    /// How far the log is with it. None if that has no more room.
+    /// The state of its log. None if the log has no more room.
     track: Option<Track>,
 }
 
 impl<'c> Watch<'c> {
-    /// Measures what a hit of a probe costs on this machine. Places none yet.
+    /// Measures the cost of a hit on this machine. Places no probe yet.
     pub fn new(mut calls: Calls, config: &'c TraceConfig) -> Result<Watch<'c>, Failure> {
         let cost = calls
             .measure_cost()
@@ -113,8 +113,8 @@ impl<'c> Watch<'c> {
         })
     }
 
-    /// Probes those functions that can be found now: in the program of a command that has
-    /// not run yet and the libraries that it needs, or else in the target's processes.
+    /// Probes the functions that can be found now: in the program of a command that has not run yet
+    /// and the libraries that it needs, or else in the target's processes.
     pub fn place(&mut self, reach: &Reach) -> Result<(), Failure> {
         let modules = match &reach.program {
             Some(program) => {
@@ -125,7 +125,7 @@ impl<'c> Watch<'c> {
             None => self.modules_of(&reach.processes()),
         };
         self.place_in(&modules, reach, false)?;
-        // The kernel has all of its tracepoints already.
+        // All tracepoints of the kernel exist from the start, so there is no use in looking again.
         let of_kernel = self
             .missing
             .iter()
@@ -134,23 +134,23 @@ impl<'c> Watch<'c> {
         of_kernel.map_or(Ok(()), |why| Err(Failure::failed(why)))
     }
 
-    /// Looks again for functions that were not found before: by now a command may have loaded
+    /// Searches again for functions that were not found before: by now a command may have loaded
     /// more libraries, or have started other programs.
     pub fn place_late(&mut self, reach: &Reach) -> Result<(), Failure> {
         if self.missing.is_empty() {
             return Ok(());
         }
         let mut modules = self.modules_of(&reach.processes());
-        // A command that has ended, or is in exec, has mapped nothing. What is said of a
-        // function that was not found is still said of its program.
+        // A command that has ended, or is in exec, has no mappings. The messages about functions
+        // that were not found still refer to its program.
         if !modules.iter().any(|module| module.is_program) {
             modules.extend(self.at_start.iter().cloned());
         }
         self.place_in(&modules, reach, true)
     }
 
-    /// Says which functions are not in a command's program or the libraries that it needs,
-    /// because whoever mistyped one should not have to wait for the end of the command.
+    /// Prints which functions are not in a command's program or the libraries that it needs, so
+    /// that the user does not learn of a mistyped name only at the end of the command.
     pub fn say_missing(&self, program: &str) {
         for missing in &self.missing {
             let text = &missing.wanted.text;
@@ -175,13 +175,13 @@ impl<'c> Watch<'c> {
         }
     }
 
-    /// Returns why nothing has the name of a function that was not found, and what to probe
+    /// Returns why no code has the name of a function that was not found, and what to probe
     /// instead.
     fn no_code(&self, missing: &Missing) -> Option<String> {
         no_code::explain(&self.looked_at, &missing.wanted, &self.symbolizer)
     }
 
-    /// Returns a sentence on files that could not be looked through.
+    /// Returns a sentence on files that could not be searched.
     fn unread(&self) -> Option<String> {
         let (path, why) = self.unreadable.first()?;
         let name = symbolize::sanitize(path.as_os_str().as_encoded_bytes());
@@ -195,7 +195,7 @@ impl<'c> Watch<'c> {
         ))
     }
 
-    /// Returns the name of a function that is spelled much like one that was not found.
+    /// Returns the name of a function whose spelling is similar to one that was not found.
     fn guess(&self, missing: &Missing) -> Option<String> {
         let (wanted, names): (&str, Vec<String>) = match &missing.wanted.what {
             What::Name(wanted, _) => (wanted, names(&self.looked_at).collect()),
@@ -206,7 +206,7 @@ impl<'c> Watch<'c> {
             _ => return None,
         };
         let near = nearest(wanted, names.iter().map(String::as_str));
-        // Else the shortest one that goes on as it does.
+        // Otherwise the shortest name that begins with it.
         let begun = || {
             let begun = names.iter().filter(|name| name.starts_with(wanted));
             begun.min_by_key(|name| name.len()).map(String::as_str)
@@ -215,8 +215,8 @@ impl<'c> Watch<'c> {
         guess.map(str::to_string)
     }
 
-    /// Returns the files of code that processes have mapped, and notes those that cannot be
-    /// read: what is looked for may be in them.
+    /// Returns the files with code that processes have mapped, and notes those that cannot be read:
+    /// the wanted functions may be in them.
     fn modules_of(&mut self, pids: &[u32]) -> Vec<Module> {
         let way = probe::files::of_targets();
         let (modules, unreadable) = modules::of_processes(pids, &way, &self.symbolizer);
@@ -224,10 +224,10 @@ impl<'c> Watch<'c> {
         modules
     }
 
-    /// Looks for the missing functions in these modules, and probes what was found. What is
-    /// not found stays missing with the reason, to be looked for again. An error if more
-    /// functions fit than can be probed, or if a value of one cannot be found before anything
-    /// `is_late`, which is then said.
+    /// Searches these modules for the missing functions, and probes those that are found. The
+    /// others stay missing, with the reason, to be searched again. It is an error if more functions
+    /// match than can be probed, or if a value is refused; if `is_late`, a refused value is only
+    /// printed.
     fn place_in(
         &mut self,
         modules: &[Module],
@@ -286,8 +286,8 @@ impl<'c> Watch<'c> {
         Ok(())
     }
 
-    /// Places the probe of one function. If the scope lets only targets hit it, the kernel
-    /// need not ask at each hit whose it is.
+    /// Places the probe of one function. If only targets can hit it, the kernel need not check the
+    /// process at each hit.
     fn place_one(&mut self, found: Found, reach: &Reach) -> Result<(), Failure> {
         let mut orders = self.orders(&found)?;
         let scope = reach.scope(&found);
@@ -319,8 +319,8 @@ impl<'c> Watch<'c> {
         Ok(())
     }
 
-    /// Returns what a probe does at each hit. Stacks are taken at the beginning of a call
-    /// or, if only slow calls count, at its end, when it is known to be slow.
+    /// Returns the orders of a probe for each hit. Stacks are taken at the beginning of a call or,
+    /// if only slow calls count, at its end, when it is known to be slow.
     fn orders(&self, found: &Found) -> Result<Orders, Failure> {
         let mut orders = Orders {
             stack_odds: u32::MAX,
@@ -363,7 +363,7 @@ impl<'c> Watch<'c> {
         Ok(())
     }
 
-    /// Says which functions were not found. An error if none could be probed: then there is
+    /// Prints which functions were not found. It is an error if none was probed: then there is
     /// nothing to report.
     pub fn check_some_found(&self) -> Result<(), Failure> {
         if self.probes.is_empty() {
@@ -384,8 +384,8 @@ impl<'c> Watch<'c> {
         in_place || !self.missing.is_empty()
     }
 
-    /// Removes probes that cost too much, and adjusts how many stacks the others take.
-    /// `since` is the time since the last call.
+    /// Removes probes that cost too much, and adjusts how many stacks the others take. `since` is
+    /// the time since the last call.
     pub fn judge(&mut self, since: Duration) {
         self.calls.end_measuring();
         for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
@@ -397,7 +397,7 @@ impl<'c> Watch<'c> {
                 let values = &probe.found.values;
                 self.recorder.look(track, now_ns, &reading, &texts, values);
             }
-            // A hit of a process that is no target costs as much as one that counts.
+            // A hit of a process outside of the target costs as much as one that counts.
             let hits = reading.calls + reading.others;
             let per_second = probe.guard.per_second(hits, since);
             if let Some(too_much) = probe.guard.judge(hits, since) {
@@ -415,18 +415,18 @@ impl<'c> Watch<'c> {
                 continue;
             }
             if self.config.stacks {
-                // The odds of a call to give its stack: 1 up to that many calls a second,
-                // then so much less that about as many stacks are taken. The kernel
-                // compares a random number of 32 bits.
+                // The probability that a call gives its stack: 1 up to that many calls in a second;
+                // above, it is so low that about as many stacks are taken. The kernel compares it
+                // with a random number of 32 bits.
                 let odds = (STACKS_PER_SECOND / per_second.max(1.0)).min(1.0);
                 probe.orders.stack_odds = (odds * f64::from(u32::MAX)) as u32;
-                // If this fails, the probe goes on taking stacks as often as before.
+                // If this fails, the probe takes stacks as often as before.
                 let _ = self.calls.set_orders(probe.number, &probe.orders);
             }
         }
     }
 
-    /// Counts a sampled stack with its probe. `file` tells the short name of a module.
+    /// Adds a sampled stack to its probe. `file` returns the short name of a module.
     pub fn take_stack(
         &mut self,
         number: u8,
@@ -435,7 +435,7 @@ impl<'c> Watch<'c> {
         file: impl Fn(u32) -> Arc<str>,
         kernel_address: impl Fn(&Frame) -> Option<u64>,
     ) {
-        // A number is given again when its probe was removed.
+        // After a probe is removed, its number is used again. The last one is meant.
         let mut probes = self.probes.iter_mut().rev();
         let Some(probe) = probes.find(|probe| probe.number == number) else {
             return;
@@ -443,7 +443,7 @@ impl<'c> Watch<'c> {
         let Some(track) = &mut probe.track else {
             return;
         };
-        // The stack of a slow call is taken when it ends, in the function or behind it.
+        // The stack of a slow call is taken at its end, in the function or after it returned.
         let is_own = |address: u64| {
             let mut extents = probe.found.extents.iter();
             extents.any(|extent| extent.range.contains(&address))
@@ -452,8 +452,8 @@ impl<'c> Watch<'c> {
         let own = !is_slow || first.is_some_and(|frame| is_own(frame.address));
         let callers = probe.found.callers(&sample.frames, kernel_address, own);
         let keys = callers.iter().map(|frame| (frame.module.0, frame.address));
-        // Aliases would be given in the order in which threads come, and a file that grows
-        // could give one of them to two.
+        // Aliases of threads would be numbered as threads appear, and a file that grows could use
+        // one alias for two threads.
         let comm = if self.config.hide_names {
             &Arc::default()
         } else {
@@ -464,10 +464,11 @@ impl<'c> Watch<'c> {
             .take_stack(track, keys, file, thread, cut_of(sample));
     }
 
-    /// Reads what all probes have counted, and removes them.
+    /// Reads the counts of all probes, and removes the probes.
     pub fn finish(&mut self) {
         for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
-            // Read before it is removed, while every part counts: removing takes a while.
+            // The counts are read before the removal, while the probe counts everywhere: removing
+            // takes some time.
             if let Ok((reading, texts)) = self.calls.read_at_one_moment(probe.number)
                 && let Some(track) = &mut probe.track
             {
@@ -479,7 +480,7 @@ impl<'c> Watch<'c> {
         }
     }
 
-    /// Returns what was counted. `name` tells the names of callers.
+    /// Returns the results. `name` returns the names of callers.
     pub fn log(&mut self, name: impl Fn(Frame, &Symbolizer) -> Option<String>) -> Arc<ProbeLog> {
         for probe in &mut self.probes {
             if let Some(track) = &mut probe.track {
@@ -505,7 +506,7 @@ impl<'c> Watch<'c> {
     }
 }
 
-/// The option that allows more of it.
+/// Returns the option that raises the limit.
 fn option(too_much: TooMuch) -> &'static str {
     match too_much {
         TooMuch::Share(_) => "--max-cost",
@@ -513,7 +514,7 @@ fn option(too_much: TooMuch) -> &'static str {
     }
 }
 
-/// What helps who wrote a pattern of file names.
+/// The hint for a user who typed a pattern as for file names.
 const IS_REGULAR: &str = "functions are given by name or regular expression: those whose names \
                           begin with work_ are '^work_'";
 
@@ -555,7 +556,7 @@ fn not_found(missing: &Missing, guess: Option<&str>) -> Failure {
 
 const MARKER: &str = "marker";
 
-/// What somebody has asked for, in a word.
+/// Returns the word for what a user wants to probe.
 fn kind(wanted: &Wanted) -> &'static str {
     match wanted.what {
         What::Marker(..) => MARKER,

@@ -1,4 +1,4 @@
-//! What doctor looks at of the code that a process has mapped.
+//! The code mappings of a process that doctor examines.
 
 use probe::proc_maps::{self, MapsLine};
 use std::ffi::OsStr;
@@ -7,33 +7,32 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use symbolize::Files;
 
-/// What the kernel writes behind the path of a file that was unlinked.
+/// The mark that the kernel writes behind the path of an unlinked file.
 const DELETED: &[u8] = b" (deleted)";
 
 /// One mapping of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeMapping {
-    /// Its first address, and the first one behind it.
+    /// The address of the first byte, and of the first byte behind the mapping.
     pub range: (u64, u64),
     pub file_offset: u64,
     pub inode: u64,
-    /// The path, without the mark ` (deleted)` that the kernel adds. None for anonymous
-    /// memory.
+    /// The path, without the mark ` (deleted)`. None for anonymous memory.
     pub path: Option<PathBuf>,
     /// Whether the file was unlinked, or another one was put in its place.
     pub deleted: bool,
 }
 
-/// Reads which code a process has mapped, without the pages of the kernel ([vdso] and the
-/// like).
+/// Reads the mappings of code in a process, without those of the kernel (see [`CodeMapping::of`]).
 pub fn read_code_mappings(pid: u32, way: &Files) -> io::Result<Vec<CodeMapping>> {
     let lines = proc_maps::read(pid, way)?;
     Ok(lines.iter().filter_map(CodeMapping::of).collect())
 }
 
 impl CodeMapping {
-    /// `None` for `[vdso]`, `[vsyscall]` and their like, and for the page in which the kernel runs
-    /// the instructions in whose place breakpoints are: it stays when probes are gone.
+    /// Returns the mapping of a line. None for `[vdso]`, `[vsyscall]` and the like, and for
+    /// `[uprobes]`, the page in which the kernel executes instructions that breakpoints have
+    /// replaced; it stays mapped when the probes are removed.
     fn of(line: &MapsLine) -> Option<Self> {
         if line.path.starts_with(b"[v") || line.path == b"[uprobes]" {
             return None;

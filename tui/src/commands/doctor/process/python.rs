@@ -1,4 +1,4 @@
-//! Whether the functions of Python in a process will be shown.
+//! Whether Python functions of a process will be shown.
 
 use super::maps::CodeMapping;
 use super::sampled::SampledFacts;
@@ -9,10 +9,10 @@ use symbolize::object::Object;
 use symbolize::python::{Build, Interpreter, Lack, Layout, Version, memory_of, read_threads};
 use symbolize::{FileOffset, Files, Mapping, ProcessAddr, Reason};
 
-/// How many threads are counted at most.
+/// The maximum number of threads that are counted.
 const THREADS_MAX: usize = 16_384;
 
-/// If more samples than this have no function of Python, something is missing.
+/// If more samples than this are taken and none of them has a Python function, that is a warning.
 const SAMPLES_MIN: u64 = 20;
 
 /// The Python interpreter of a process.
@@ -20,12 +20,12 @@ const SAMPLES_MIN: u64 = 20;
 pub struct PythonFacts {
     version: Version,
     build: Build,
-    /// How many threads run Python, or why that cannot be told.
+    /// The number of threads that run Python, or why it is not known.
     threads: Result<usize, Lack>,
 }
 
-/// Looks for an interpreter among the mapped files. None if there is none, or none of a
-/// version that we know.
+/// Looks for an interpreter among the mapped files. None if there is none of a version that proftop
+/// knows.
 pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<PythonFacts> {
     mappings.iter().find_map(|mapping| {
         let name = mapping.path.as_ref()?.file_name()?.as_encoded_bytes();
@@ -49,15 +49,15 @@ pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<Python
     })
 }
 
-/// Counts the threads that the interpreter knows, in the memory of the process.
+/// Counts the threads that the interpreter lists in the memory of the process.
 fn threads(pid: u32, version: Version, runtime: u64, way: &Files) -> Result<usize, Lack> {
     let memory = memory_of(pid, way);
     let layout = Layout::of(version, &memory, runtime)?;
     Ok(read_threads(&memory, runtime, &layout, THREADS_MAX)?.len())
 }
 
-/// Says which Python it is, whether its functions will be shown, in how many samples they were,
-/// and if not, why.
+/// Says which Python it is, whether its functions will be shown, and in how many samples there were
+/// some; or why they will not be shown.
 pub fn judge(facts: &PythonFacts, sampled: Option<&SampledFacts>) -> Finding {
     const ID: &str = "process-python";
     let PythonFacts { threads, .. } = facts;
@@ -93,7 +93,7 @@ pub fn judge(facts: &PythonFacts, sampled: Option<&SampledFacts>) -> Finding {
     }
 }
 
-/// Says what is different without BPF. None if its functions are not shown anyway.
+/// Says what is different without BPF. None if the functions are not shown with BPF either.
 pub fn judge_without_bpf(facts: &PythonFacts) -> Option<Finding> {
     facts.threads.as_ref().ok()?;
     let what = if PerfSource::READS_PYTHON {
@@ -105,7 +105,7 @@ pub fn judge_without_bpf(facts: &PythonFacts) -> Option<Finding> {
     Some(Finding::ok("process-python-perf", what))
 }
 
-/// `Python 3.14.0 (shared library, debug build)`
+/// Returns the name of the interpreter, as in `Python 3.14.0 (shared library, debug build)`.
 fn name(facts: &PythonFacts) -> String {
     let PythonFacts { version, build, .. } = facts;
     let micro = build.micro.map(|micro| format!(".{micro}"));

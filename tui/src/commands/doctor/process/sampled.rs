@@ -1,5 +1,5 @@
-//! The share of frames without a name, by file: known only from samples, which are taken for
-//! a short time.
+//! The results of sampling a process for a short time. Only samples show the share of frames
+//! without a name, by file.
 
 use crate::commands::live::{self, Live};
 use crate::words::units::{completeness, count, percent};
@@ -11,42 +11,42 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the process is sampled: some two hundred samples if it keeps a CPU busy, and no
-/// long wait.
+/// How long the process is sampled: that gives some two hundred samples if it keeps one CPU busy,
+/// and the user does not wait long.
 const DURATION: Duration = Duration::from_secs(2);
 
-/// More files than this are not listed: the others have few of the frames.
+/// Maximum number of files that are listed. Further files have only few of the frames.
 const FILES_MAX: usize = 4;
 
-/// If less than this share of frames has a name, or of stacks is whole, that is a warning.
+/// If a smaller share of frames has a name, or of stacks is whole, that is a warning.
 const ENOUGH: f64 = 0.95;
 
-/// Fewer stacks than this do not show that stacks are whole.
+/// Minimum number of stacks for the conclusion that all stacks are whole.
 const STACKS_ENOUGH: u64 = 50;
 
-/// What samples of a process showed, or why there are none.
+/// The results of sampling, or why the process was not sampled.
 pub type Sampled = Result<SampledFacts, String>;
 
-/// What samples of a process showed.
+/// The results of sampling.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SampledFacts {
     pub samples: u64,
-    /// Samples with a user stack, and those of them whose stack is whole.
+    /// Samples with a user stack, and the number of those whose stack is whole.
     pub stacks: u64,
     pub whole: u64,
-    /// Samples with a function of Python.
+    /// Samples with a Python function.
     pub python: u64,
-    /// Frames of all samples, and those of them that have no name.
+    /// Frames of all samples, and the number of those without a name.
     pub frames: u64,
     pub unnamed: u64,
-    /// Where the frames without a name are, those with most of them first.
+    /// The files of frames without a name, those with most of them first.
     pub files: Vec<UnnamedRow>,
 }
 
 /// Frames without a name in one file, or in code that is in no file, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnnamedRow {
-    /// The last part of the path, or `[JIT]` and the like.
+    /// The last part of the path, or `[JIT]` and similar words.
     pub module: Arc<str>,
     /// Empty if the code is in no file.
     pub path: Arc<str>,
@@ -54,14 +54,14 @@ pub struct UnnamedRow {
     pub frames: u64,
 }
 
-/// Samples a process and all that it starts, and counts what has no name. The error says why
-/// it was not sampled.
+/// Samples a process and all that it starts, and counts frames without a name. The error says why
+/// the process was not sampled.
 pub fn sample(pid: u32) -> Sampled {
     live::check(pid).map_err(|failure| failure.message)?;
     let recorded = Live::start(pid, DURATION).map_err(|failure| failure.message)?;
     let opened = recorded.open_quietly()?;
     let query = Query {
-        // What it has started is another process.
+        // The processes that it has started are sampled, too, but not counted.
         filter: format!("pid:{pid}")
             .parse::<Filter>()
             .map_err(|error| error.to_string())?,
@@ -102,13 +102,13 @@ impl From<Nameless> for UnnamedRow {
 }
 
 impl SampledFacts {
-    /// How many stacks were sampled, in words, if they are many enough to say something and every
-    /// one of them is whole.
+    /// Returns the number of sampled stacks as text. None if they are too few for a conclusion, or
+    /// if not all of them are whole.
     pub fn all_whole(&self) -> Option<String> {
         (self.stacks >= STACKS_ENOUGH && self.whole == self.stacks).then(|| count(self.stacks))
     }
 
-    /// Returns how many frames of a file have no name.
+    /// Returns how many frames in a file have no name.
     pub fn unnamed_in(&self, path: &Path) -> u64 {
         let of_it = self
             .files
@@ -117,8 +117,8 @@ impl SampledFacts {
         of_it.map(|row| row.frames).sum()
     }
 
-    /// Returns the share of a file in all frames as words, for frames of it without a name.
-    /// None if it has none.
+    /// Returns the share of a file's unnamed frames in all frames as text. None if all of its
+    /// frames have names.
     pub fn words_of(&self, path: &Path) -> Option<String> {
         match self.unnamed_in(path) {
             0 => None,
@@ -127,7 +127,7 @@ impl SampledFacts {
     }
 }
 
-/// Says what samples showed, or why there are none.
+/// Says what sampling showed, or why the process was not sampled.
 pub fn judge(pid: u32, sampled: &Sampled) -> Finding {
     const ID: &str = "process-samples";
     let facts = match sampled {
@@ -164,7 +164,7 @@ pub fn judge(pid: u32, sampled: &Sampled) -> Finding {
     }
 }
 
-/// Returns where the frames without a name are, as the end of a sentence.
+/// Says in which files the frames without a name are, as the end of a sentence.
 fn lacking(facts: &SampledFacts) -> String {
     let words = |row: &UnnamedRow| {
         format!(
@@ -191,7 +191,7 @@ fn lacking(facts: &SampledFacts) -> String {
 
 #[cfg(test)]
 impl SampledFacts {
-    /// Returns what samples of a process with one stripped file may show.
+    /// Returns results as of a process with one stripped file.
     pub fn example() -> Self {
         SampledFacts {
             samples: 198,

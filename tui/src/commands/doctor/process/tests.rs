@@ -3,7 +3,7 @@ use probe::features::Level;
 use std::process::{Command, Stdio};
 use test_support::{Process, copy_program, wait_until};
 
-/// In place of samples: a test is no proftop that could record.
+/// Takes the place of `sample`: the test program is not proftop and cannot record.
 fn unsampled(_: u32) -> Sampled {
     Err("this is a test".into())
 }
@@ -30,7 +30,7 @@ fn module(on_disk: OnDisk, elf: Result<ElfFacts, String>) -> ModuleFacts {
     }
 }
 
-/// Some long-running process whose binary is ours to take away.
+/// A long-running process whose binary the test may delete.
 struct Sleeper {
     dir: tempfile::TempDir,
     process: Process,
@@ -226,7 +226,7 @@ fn kernel_threads_have_no_program() {
             ("process-samples", Level::Ok)
         ]
     );
-    // Of a program that only we may not see it is not said that there is none.
+    // If the program is only hidden from us, the finding does not say that there is none.
     let hidden = ProcessFacts {
         exe_is_hidden: true,
         ..facts

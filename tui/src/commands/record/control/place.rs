@@ -1,6 +1,5 @@
-//! The place of a socket in a folder: made so that nobody else can connect from the first
-//! moment on, never in the place of anything but a socket at which nobody answers, and removed
-//! at the end.
+//! Creates a socket in a folder, and removes it at the end. From the first moment on no other user
+//! can connect. It replaces nothing but a socket at which no program listens.
 
 use crate::failure::Failure;
 use crate::user_files::UserFiles;
@@ -17,23 +16,23 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Connections that wait to be accepted.
+/// How many connections may wait to be accepted.
 const BACKLOG: i32 = 8;
 
-/// For how long a locked folder is waited for: two seconds.
+/// How long to wait for a locked folder: two seconds in total.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A socket that we have made.
+/// A socket that this process has created.
 #[derive(Debug)]
 pub struct OwnSocket {
     path: PathBuf,
-    /// Its device and number: what has the name at the end may be another one.
+    /// Its device and inode. At the end its path may belong to another file.
     identity: Option<(u64, u64)>,
 }
 
 impl OwnSocket {
-    /// Makes the socket, with the rights of the user who called us.
+    /// Creates the socket, with the rights of the user who called proftop.
     pub fn take(path: &Path) -> Result<(Self, UnixListener), Failure> {
         let failed = |why: io::Error| {
             let name = symbolize::sanitize(path.as_os_str().as_encoded_bytes());
@@ -45,7 +44,7 @@ impl OwnSocket {
         Ok((Self { path, identity }, listener))
     }
 
-    /// What the socket is called in a sentence.
+    /// Returns the path of the socket for a message.
     pub fn name(&self) -> String {
         symbolize::sanitize(self.path.as_os_str().as_encoded_bytes()).into_owned()
     }
@@ -63,7 +62,8 @@ impl Drop for OwnSocket {
 fn make(path: &Path) -> io::Result<UnixListener> {
     let address = address(path)?;
     let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-    // Two that find the same old socket must not remove that of each other.
+    // The lock prevents that two recorders find the same stale socket, and one of them removes the
+    // new socket of the other.
     let folder = File::open(folder.unwrap_or(Path::new(".")))?;
     lock(&folder)?;
     match bind(&address) {
@@ -77,7 +77,7 @@ fn make(path: &Path) -> io::Result<UnixListener> {
     .map_err(io::Error::from)
 }
 
-/// Locks a folder. A program that cleans up there, as systemd-tmpfiles(8) does, may hold the lock
+/// Locks a folder. A program that cleans up there, such as systemd-tmpfiles(8), may hold the lock
 /// for a moment.
 fn lock(folder: &File) -> io::Result<()> {
     for _ in 0..LOCK_TRIES {
@@ -98,10 +98,10 @@ fn address(path: &Path) -> io::Result<SocketAddrUnix> {
     }
 }
 
-/// A name that is taken, be it by a link that leads nowhere, is an error (bind(2)).
+/// Creates the socket. It is an error if the name exists, even as a dangling link (bind(2)).
 fn bind(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
     let socket = socket()?;
-    // Linux gives the file the mode of the socket: there is no moment at which others could
+    // Linux gives the file the mode of the socket, so there is no moment at which others could
     // connect.
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(0o600))?;
     rustix::net::bind(&socket, address)?;
@@ -118,13 +118,13 @@ fn refuse_unless_left_over(path: &Path, address: &SocketAddrUnix) -> io::Result<
     }
     match rustix::net::connect(socket()?, address) {
         Err(Errno::CONNREFUSED) => Ok(()),
-        // With many that wait to be accepted there is somebody as well.
+        // If too many connections wait to be accepted, a program is listening as well.
         Ok(()) | Err(Errno::AGAIN) => Err(io::Error::other("another recorder answers there")),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Never waits.
+/// Creates a socket that never blocks.
 fn socket() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
@@ -161,7 +161,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         let (first, _listener) = OwnSocket::take(&path).unwrap();
-        // Somebody has removed it, and another recorder has made its own.
+        // Another recorder has replaced the socket by its own.
         std::fs::remove_file(&path).unwrap();
         let (_second, _other) = OwnSocket::take(&path).unwrap();
         drop(first);

@@ -1,39 +1,39 @@
-//! Saves that somebody has asked for, by SIGUSR2 or at the control socket: everything up to that
-//! moment is to be in the file, and with its names.
+//! Requests for a save, by SIGUSR2 or at the control socket. The saved file has all samples up to
+//! the moment of the request, with their names.
 
 use crate::commands::record::control::Reply;
 use profile::{Cancel, Query, TimeRange, View};
 
-/// How long names are waited for, and those of how much time before.
+/// How long a save waits for names, and for the names of how much time before the request.
 const NAMES_WAIT_NS: u64 = 5_000_000_000;
 const NAMED_NS: u64 = 10_000_000_000;
 
-/// How much of the time behind is in the file as well, so that what is asked for twice at the same
-/// time is one file.
+/// How much time after the request the file also has, so that two requests at the same time are
+/// served by one file.
 const AFTER_NS: u64 = 1_000_000_000;
 
-/// Two signals are one while the first is not answered.
+/// The reason of a save by signal. Signals that arrive before the save is written count as one.
 const SIGNAL: &str = "SIGUSR2";
 
-/// A save that somebody has asked for.
+/// A request for a save.
 pub struct Ask {
-    /// When, on the clock of samples.
+    /// When it arrived, on the clock of samples.
     pub at_ns: u64,
-    /// Who or what, in words.
+    /// The reason in words, for the saved file.
     pub why: String,
-    /// `None`: nobody waits for an answer.
+    /// None if no client waits for an answer.
     pub reply: Option<Reply>,
 }
 
 impl Ask {
-    /// Where the file ends that is written after the report up to `until_ns`. It is about the
-    /// moment of asking, also where names were waited for.
+    /// Returns the end of the file that is written after the report up to `until_ns`. It stays near
+    /// the moment of the request, even if names were awaited.
     pub fn end_ns(&self, until_ns: u64) -> u64 {
         until_ns.min(self.at_ns.saturating_add(AFTER_NS))
     }
 
-    /// Whether it can be saved after the report up to `until_ns`. What ran just before may be new,
-    /// and its names on their way.
+    /// Whether it can be saved after the report up to `until_ns`. The code that ran just before may
+    /// be new, with names that are still being looked up.
     fn is_due(&self, view: &View, until_ns: u64) -> bool {
         match until_ns.checked_sub(self.at_ns) {
             Some(waited_ns) => waited_ns >= NAMES_WAIT_NS || is_named(view, self.at_ns),
@@ -42,7 +42,7 @@ impl Ask {
     }
 }
 
-/// Whether no name of what ran before a moment is on its way.
+/// Whether all names of the samples before a moment have been looked up.
 fn is_named(view: &View, at_ns: u64) -> bool {
     let query = Query {
         window: TimeRange::between(at_ns.saturating_sub(NAMED_NS), at_ns),
@@ -52,12 +52,12 @@ fn is_named(view: &View, at_ns: u64) -> bool {
     selection.is_ok_and(|selection| selection.completeness().pending == 0)
 }
 
-/// What was asked for and is not answered. Those who wait for an answer are few: see `control`.
+/// The unanswered requests. Their number is small: see `control`.
 #[derive(Default)]
 pub struct Asks(Vec<Ask>);
 
 impl Asks {
-    /// SIGUSR2 came.
+    /// Adds a request by SIGUSR2.
     pub fn add_signal(&mut self, at_ns: u64) {
         if self.0.iter().all(|ask| ask.why != SIGNAL) {
             self.0.push(Ask {
@@ -68,7 +68,7 @@ impl Asks {
         }
     }
 
-    /// A user asks, with a note that may be empty.
+    /// Adds the request of a user, with a note that may be empty.
     pub fn add(&mut self, at_ns: u64, note: &str, uid: u32, reply: Reply) {
         let by = format!("asked for by uid {uid}");
         let why = if note.is_empty() {
@@ -80,7 +80,8 @@ impl Asks {
         self.0.push(Ask { at_ns, why, reply });
     }
 
-    /// Takes out what can be saved after the report up to `until_ns`: all, if it is the last one.
+    /// Removes and returns the requests that can be saved after the report up to `until_ns`. If it
+    /// is the last report, these are all requests.
     pub fn take_due(&mut self, view: &View, until_ns: u64, is_last: bool) -> Vec<Ask> {
         let is_due = |ask: &mut Ask| is_last || ask.is_due(view, until_ns);
         self.0.extract_if(.., is_due).collect()
@@ -94,7 +95,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// A profile with one sample, whose name nobody has found yet, in the third second.
+    /// Returns a profile with one sample, whose name is not looked up yet, in the third second.
     fn unnamed() -> Store {
         let mut store = Store::new(Limits::default());
         store.begin(0);
@@ -116,7 +117,7 @@ mod tests {
         store
     }
 
-    /// The seconds after whose reports a signal of the tenth second is due.
+    /// Returns the seconds after whose reports a signal at `at_ns` is due.
     fn due(view: &View, at_ns: u64) -> Vec<u64> {
         let mut asks = Asks::default();
         asks.add_signal(at_ns);

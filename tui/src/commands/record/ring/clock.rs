@@ -1,15 +1,15 @@
-//! Whether the clock of the machine was set. Samples have a clock of their own, which nobody can
-//! set: no time is lost, and none comes twice. Only times of day change, also those of before.
+//! Detects that the clock of the machine was set. Samples have a clock that cannot be set, so they
+//! are neither lost nor repeated. Only times of day change, even those of earlier samples.
 
-/// Tells of each time that the clock was set.
+/// Detects each time that the clock was set.
 #[derive(Debug, Default)]
 pub struct Clock {
-    /// The time of day when the clock of samples was 0, in ms since 1970.
+    /// The time of day at which the clock of samples was 0, in ms since 1970.
     epoch_ms: Option<i64>,
 }
 
 impl Clock {
-    /// Looks at the present epoch. Returns a sentence if the clock was set.
+    /// Compares the present epoch with the last one. Returns a sentence if the clock was set.
     pub fn look(&mut self, epoch_ms: i64) -> Option<String> {
         let before_ms = self.epoch_ms.replace(epoch_ms)?;
         let seconds = before_ms.abs_diff(epoch_ms).div_ceil(1000);

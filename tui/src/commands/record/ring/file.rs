@@ -1,6 +1,6 @@
-//! The file that has the last minutes. It is written on each second, and written anew, from
-//! what memory has of that time, when it has twice as much: another file takes its place, so
-//! that a whole one has the name at every moment.
+//! The ring file, which has the last minutes. It is appended to each second. When it covers twice
+//! the time, a new file is made of the samples in memory and renamed over it, so that a whole file
+//! has the name at every moment.
 
 use super::saves::Saves;
 use crate::cli::RingConfig;
@@ -19,16 +19,16 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Goes before the name of a file.
+/// The beginning of a message; the name of the file follows.
 const ANOTHER: &str = "another recorder writes to ";
 
-/// How long after a failure writing is tried again.
+/// Time between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// The shortest time that a ring is cut to.
+/// The minimum time that a ring covers, even if it has too few bytes for that.
 const LENGTH_MIN_NS: u64 = 5_000_000_000;
 
-/// How often a ring is made shorter, at most, until it has as few bytes as it may.
+/// Maximum number of attempts to shorten a ring until it fits into its bytes.
 const CUTS_MAX: u32 = 8;
 
 /// The file of a ring.
@@ -36,35 +36,33 @@ pub struct RingFile {
     path: PathBuf,
     name: String,
     length_ns: u64,
-    /// What the file and the one that takes its place may take together.
+    /// Maximum number of bytes of the file and the one that replaces it, together.
     bytes_max: u64,
     current: Option<Current>,
-    /// The device and number of the last file that we gave the name.
+    /// The device and inode of the last file that this recorder has given the name.
     identity: Option<(u64, u64)>,
-    /// When writing is tried again, after a failure.
+    /// When writing is tried again after a failure.
     retry_at: Option<Instant>,
-    /// What that was.
+    /// The failure.
     error: Option<String>,
-    /// It was said that the bytes are too few for the time.
+    /// Whether the message that the bytes are too few for the time was printed.
     is_short: bool,
-    /// Sentences for those who read the file, and when they were said, on the clock of
-    /// samples.
+    /// Sentences for the readers of the file, with their times on the clock of samples.
     notes: Vec<(u64, String)>,
 }
 
-/// The file that has the name now.
+/// The file that has the name at present.
 struct Current {
     writer: pft::Writer<Pieces>,
     pieces: Pieces,
     file: File,
     bytes: u64,
-    /// From when on it has samples, and when it is to be written anew, on the clock of
-    /// samples.
+    /// From when on it has samples, and when it is to be replaced, on the clock of samples.
     begin_ns: u64,
     renew_ns: u64,
 }
 
-/// Bytes that were packed and are not in a file yet: only then is it known how many they are.
+/// Packed bytes that are not in the file yet: their number is known only after packing.
 #[derive(Clone, Default)]
 struct Pieces(Rc<RefCell<Vec<u8>>>);
 
@@ -86,7 +84,7 @@ impl Pieces {
 }
 
 impl RingFile {
-    /// Checks that the file can be made. It gets its name with the first samples.
+    /// Checks that the file can be created. It gets its name with the first samples.
     pub fn open(path: &Path, config: &RingConfig) -> Result<Self, Failure> {
         let name = symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned();
         let files = UserFiles::current();
@@ -123,7 +121,7 @@ impl RingFile {
         })
     }
 
-    /// Adds a sentence for those who read the file, for as long as it has that time.
+    /// Adds a sentence for the readers of the file, for as long as the file covers that time.
     pub fn add_note(&mut self, now_ns: u64, sentence: String) {
         if let Some(current) = &mut self.current {
             current.writer.add_note(sentence.clone());
@@ -131,7 +129,7 @@ impl RingFile {
         self.notes.push((now_ns, sentence));
     }
 
-    /// What the file has, in words: `the last 600s, 1.2 MB`.
+    /// Returns the contents of the file in words: `the last 600s, 1.2 MB`.
     pub fn contents(&self, end_ns: u64) -> Option<String> {
         let current = self.current.as_ref()?;
         let seconds = end_ns
@@ -143,29 +141,29 @@ impl RingFile {
         ))
     }
 
-    /// How much time the file has, in seconds.
+    /// Returns how much time the file covers, in seconds.
     pub fn seconds(&self, end_ns: u64) -> f64 {
         let begin_ns = self.current.as_ref().map_or(end_ns, |it| it.begin_ns);
         end_ns.saturating_sub(begin_ns) as f64 / 1e9
     }
 
-    /// Why the file is not written at this time.
+    /// Returns why the file is not being written at present.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// What the file is called in a sentence.
+    /// Returns the name of the file for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long the file is.
+    /// Returns the length of the file.
     pub fn bytes(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| current.bytes)
     }
 
-    /// Appends the samples up to `until_ns`. What cannot be written is said, and tried again
-    /// later: memory has it for as long as the ring is.
+    /// Appends the samples up to `until_ns`. A failure is printed, and writing is tried again
+    /// later: memory keeps the samples for as long as the ring is.
     pub fn append(&mut self, view: &View, until_ns: u64, saves: &Saves) {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
@@ -200,13 +198,14 @@ impl RingFile {
                     ));
                 }
                 self.retry_at = Some(Instant::now() + RETRY);
-                // What was appended to it would refer to what is not in it.
+                // Further samples would refer to strings and stacks that are missing from this
+                // file.
                 self.current = None;
             }
         }
     }
 
-    /// Appends what is left, and ends the file.
+    /// Appends the rest, and ends the file.
     pub fn finish(&mut self, view: &View, end_ns: u64, saves: &Saves) {
         self.retry_at = None;
         self.append(view, end_ns, saves);
@@ -217,8 +216,8 @@ impl RingFile {
         }
     }
 
-    /// Whether the file that is written to has its name no more: somebody has removed or
-    /// replaced it.
+    /// Whether the open file no longer has its name, because it was removed or replaced by another
+    /// program.
     fn is_lost(&self) -> bool {
         self.current.is_some() && {
             let now = UserFiles::current().identity(&self.path);
@@ -226,23 +225,23 @@ impl RingFile {
         }
     }
 
-    /// Writes a new file with the last minutes, which takes the place of the other one.
+    /// Writes a new file with the last minutes, which replaces the current one.
     fn renew(&mut self, view: &View, until_ns: u64, saves: &Saves) -> io::Result<()> {
         let (writer, pieces, bytes, length_ns) = self.last_minutes(view, until_ns)?;
         let files = UserFiles::current();
         let mut new = files.begin(&self.path).map_err(io_error)?;
         new.file().write_all(&bytes)?;
-        // Otherwise a machine that crashes may have an empty file under the name.
+        // Without this, the file may be empty after a crash of the machine.
         new.file().sync_data()?;
         let now = files.identity(&self.path)?;
         if now.is_some() && now != self.identity {
-            // It is of an earlier run, or somebody has replaced ours.
+            // The file with this name is of an earlier run, or has replaced ours.
             if files.open(&self.path, u64::MAX)?.try_lock().is_err() {
                 return Err(io::Error::other(format!("{ANOTHER}it")));
             }
             saves.keep_earlier()?;
         }
-        // No other recorder may take it for one that is left over.
+        // The lock shows other recorders that the file is in use.
         new.file().try_lock()?;
         let file = files.name(new, true).map_err(io_error)?;
         let status = file.metadata()?;
@@ -259,8 +258,8 @@ impl RingFile {
         Ok(())
     }
 
-    /// Packs the last minutes: fewer where they would take more than a quarter of the bytes,
-    /// so that the file can grow as much again before its place is taken.
+    /// Packs the last minutes. If they take more than a quarter of the bytes, fewer minutes are
+    /// packed, so that the file can double before it is replaced.
     fn last_minutes(
         &mut self,
         view: &View,
@@ -310,15 +309,15 @@ impl RingFile {
 }
 
 impl Current {
-    /// Appends what is new. Returns false, and leaves the file as it is, if it would become
-    /// longer than that.
+    /// Appends new samples. Returns false, and leaves the file unchanged, if it would become longer
+    /// than `bytes_max`.
     fn append(&mut self, view: &View, until_ns: u64, bytes_max: u64) -> io::Result<bool> {
         let appended = self.writer.append(view, Some(until_ns));
         appended.map_err(io::Error::other)?;
         self.write_pieces(bytes_max)
     }
 
-    /// Appends the last samples and the end.
+    /// Appends the last samples and the end of the file.
     fn finish(&mut self, view: &View, end_ns: u64) -> io::Result<()> {
         let appended = self.writer.append_last(view, end_ns);
         let ended = appended.and_then(|()| self.writer.finish(view));
@@ -333,7 +332,7 @@ impl Current {
             return Ok(false);
         }
         if let Err(error) = self.file.write_all(&bytes) {
-            // The disk may be full: what is there of the piece is cut off again.
+            // The disk may be full: the incomplete piece is cut off again.
             _ = self.file.set_len(self.bytes);
             return Err(error);
         }
@@ -383,7 +382,7 @@ mod tests {
         store
     }
 
-    /// A second with samples whose stacks are new.
+    /// Adds a second with samples, each with a new stack.
     fn add_second(store: &mut Store, random: &mut Random, second: u64, samples: u64) {
         for at in 0..samples {
             let frame = |_| Frame {
@@ -406,7 +405,7 @@ mod tests {
         }
     }
 
-    /// The seconds that a file has samples of.
+    /// Returns the seconds from which a file has samples.
     fn seconds(path: &Path) -> Vec<u64> {
         let bytes = std::fs::read(path).unwrap();
         let (store, _) = pft::read(&*bytes, Limits::default()).unwrap();
@@ -445,17 +444,17 @@ mod tests {
         let (mut store, mut random) = (store(80), Random::new(8));
         let mut before = 0;
         for second in 0..60 {
-            // Some 5 kB each: ten seconds fill a quarter.
+            // A second takes some 5 kB: ten seconds fill a quarter of the bytes.
             add_second(&mut store, &mut random, second, 50);
             ring.append(&store.view(), (second + 1) * SECOND_NS, &saves);
             let now = std::fs::metadata(&path).unwrap().len();
             assert_eq!(now, ring.bytes());
-            // If this is another file, both were there for a moment.
+            // If this file has replaced another one, both existed for a moment.
             assert!(
                 now.max(before + now.min(BYTES_MAX / 4)) <= BYTES_MAX,
                 "{before} {now}"
             );
-            // Reading all of it takes long.
+            // Reading the whole file takes long, so it is done only now and then.
             if second % 4 == 3 {
                 assert_eq!(seconds(&path).last(), Some(&second));
             }
@@ -478,7 +477,7 @@ mod tests {
             ring.append(&store.view(), (second + 1) * SECOND_NS, &saves);
             lengths.push(ring.bytes());
         }
-        // As `kill -9` leaves it in the middle of a write.
+        // The file as `kill -9` leaves it in the middle of a write.
         let whole = std::fs::read(&path).unwrap();
         let last = whole.len() as u64;
         for _ in 0..100 {
@@ -508,13 +507,13 @@ mod tests {
         assert!(ring.retry_at.is_some() && ring.current.is_none());
         std::fs::create_dir(&inner).unwrap();
         add_second(&mut store, &mut random, 1, 20);
-        // Not before its time.
+        // It is too early for another attempt.
         ring.append(&store.view(), 2 * SECOND_NS, &saves);
         assert!(!path.exists());
         ring.retry_at = Some(Instant::now());
         ring.append(&store.view(), 2 * SECOND_NS, &saves);
         assert_eq!(seconds(&path), [0, 1]);
-        // After a failure the file that is left is our own, and none of an earlier run.
+        // After a failure, the file with the name is ours and not of an earlier run.
         ring.current = None;
         add_second(&mut store, &mut random, 2, 20);
         ring.append(&store.view(), 3 * SECOND_NS, &saves);

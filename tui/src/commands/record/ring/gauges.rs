@@ -1,4 +1,4 @@
-//! What conditions look at: of one report, how much of what there was of each.
+//! The measured values of conditions, for the time of each report.
 
 use super::run_queue::{self, RunQueue};
 use crate::condition::{Gauge, Resource};
@@ -9,18 +9,19 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a second brought: its length, and what was used of it.
+/// The measurements of one report's time: its length, and the use of CPUs and other resources.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     pub seconds: f64,
-    /// Seconds in which a CPU was busy, and in which there was one.
+    /// CPU time that was used, and that was available, in seconds.
     pub busy: f64,
     pub capacity: f64,
-    /// Seconds in which some thread waited for a resource, of how many on the clock: the
-    /// kernel's counts are read at other moments than reports end.
+    /// Time in which some thread waited for a resource, and the time between two reads of the
+    /// kernel's counters, in seconds. These reads are not at the same moments as the ends of
+    /// reports.
     pub waited: [f64; 3],
     pub clock: f64,
-    /// How long threads waited for a CPU until one took them.
+    /// How long threads waited in the run queue.
     pub queue: RunQueue,
     /// CPU time in seconds, by pid and name.
     pub processes: Vec<(u32, Arc<str>, f64)>,
@@ -28,19 +29,19 @@ pub struct Reading {
 
 const RESOURCES: [Resource; 3] = [Resource::Cpu, Resource::Io, Resource::Memory];
 
-/// Reads gauges, from one report to the next.
+/// Reads the gauges once for each report.
 #[derive(Debug)]
 pub struct Gauges {
-    /// Microseconds in which some thread waited for a resource, by the last reading.
+    /// Microseconds in which some thread waited for a resource, at the last reading.
     totals: [Option<u64>; 3],
-    /// What the kernel had counted of waits for a CPU then.
+    /// The kernel's counters of waits for CPUs at the last reading.
     queue: Option<RunQueue>,
-    /// When that was.
+    /// The time of the last reading.
     read: Instant,
 }
 
 impl Gauges {
-    /// Begins now.
+    /// Starts measuring.
     pub fn new() -> Self {
         let totals = RESOURCES.map(total_us);
         Self {
@@ -50,7 +51,7 @@ impl Gauges {
         }
     }
 
-    /// Refuses what this machine does not measure.
+    /// Returns an error for a gauge that this machine does not measure.
     pub fn check(&self, gauge: &Gauge) -> Result<(), Failure> {
         match gauge {
             Gauge::Pressure(resource) if self.totals[*resource as usize].is_none() => {
@@ -110,8 +111,8 @@ impl Gauges {
     }
 }
 
-/// The mean of a gauge over some readings, in the unit of its limits, with what was measured in
-/// words; `None` without readings.
+/// Returns the mean of a gauge over some readings, in the unit of its limits, and a sentence about
+/// it. None without readings.
 pub fn mean<'a>(
     gauge: &Gauge,
     readings: impl Iterator<Item = &'a Reading> + Clone,
@@ -125,7 +126,8 @@ pub fn mean<'a>(
         Gauge::Cpu => {
             let capacity = sum(&|reading| reading.capacity).max(f64::MIN_POSITIVE);
             let busy = sum(&|reading| reading.busy);
-            // What is busy is measured at other moments than reports end.
+            // The busy time is measured at other moments than the ends of reports, so it may exceed
+            // the capacity.
             let percent = (100.0 * busy / capacity).min(100.0);
             (percent, format!("the CPUs were {} busy", words(percent)))
         }
@@ -175,7 +177,7 @@ pub fn mean<'a>(
     })
 }
 
-/// A number in percent; small ones with a digit more, as limits may be.
+/// Formats a number of percent. Small numbers get a decimal place, as limits may be small, too.
 fn words(percent: f64) -> String {
     if percent < 9.95 {
         format!("{percent:.1}%")
@@ -184,13 +186,13 @@ fn words(percent: f64) -> String {
     }
 }
 
-/// Microseconds since the machine started in which some thread waited for a resource.
+/// Returns the microseconds since boot in which some thread waited for a resource.
 fn total_us(resource: Resource) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/pressure/{}", resource.name())).ok()?;
     parse_total(&text)
 }
 
-/// Of `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`.
+/// Parses the total in `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`.
 fn parse_total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let total = line

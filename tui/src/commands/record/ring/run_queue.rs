@@ -1,28 +1,28 @@
-//! How long threads that can run wait for a CPU, as the kernel counts it for each CPU in
+//! How long runnable threads wait for a CPU, as the kernel counts it for each CPU in
 //! `/proc/schedstat` (Documentation/scheduler/sched-stats.rst; with `CONFIG_SCHEDSTATS`).
 //!
-//! A wait is counted when it ends: when a CPU takes the thread. So a thread that starves adds
-//! nothing until it runs, and then all of it at once.
+//! A wait is counted when it ends, which is when a CPU takes the thread. So a starving thread adds
+//! nothing until it runs, and then all of its waiting time at once.
 
 use std::fs;
 use std::iter::Sum;
 
-/// The words of a CPU's line that count here, from 0: `cpu3` is the first.
+/// The indexes of the used words in the line of a CPU. Word 0 is its name, such as `cpu3`.
 const WAITED_NS: usize = 8;
 const TURNS: usize = 9;
 
-/// Waits for CPUs that have ended: since the machine started, or between two readings.
+/// Waits for CPUs that have ended, since boot or between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunQueue {
-    /// All waits together.
+    /// The sum of all waits.
     pub waited_ns: u64,
     /// How often a CPU took a thread.
     pub turns: u64,
 }
 
 impl RunQueue {
-    /// What was counted after an earlier reading. A CPU that was switched off takes its counts
-    /// with it: then it is nothing.
+    /// Returns the waits between an earlier reading and this one. When a CPU is switched off, its
+    /// counts are missing from the sum; if that makes the difference negative, it counts as 0.
     pub fn since(self, before: Self) -> Self {
         let turns = self.turns.checked_sub(before.turns);
         let waited_ns = self.waited_ns.checked_sub(before.waited_ns);
@@ -32,8 +32,8 @@ impl RunQueue {
         }
     }
 
-    /// How long a wait was in the mean, in milliseconds; those of threads that were taken at once
-    /// are among them. 0 if nothing ran.
+    /// Returns the mean wait in milliseconds. Waits of threads that were taken at once are
+    /// included. 0 if no thread ran.
     pub fn mean_ms(self) -> f64 {
         self.waited_ns as f64 / 1e6 / self.turns.max(1) as f64
     }
@@ -48,14 +48,13 @@ impl Sum for RunQueue {
     }
 }
 
-/// What was counted since the machine started, on all CPUs; `None` where the kernel does not
-/// count it.
+/// Returns the waits since boot on all CPUs. None if the kernel does not count them.
 pub fn total() -> Option<RunQueue> {
     parse(&fs::read_to_string("/proc/schedstat").ok()?)
 }
 
-/// Adds up the lines of CPUs; others are of scheduling domains. They are the same in the versions
-/// 15 to 17 of the file (Linux 2.6.30 to 7.2).
+/// Adds up the lines of CPUs, and ignores those of scheduling domains. The used words are the same
+/// in versions 15 to 17 of the file (Linux 2.6.30 to 7.2).
 fn parse(text: &str) -> Option<RunQueue> {
     let mut cpus = text
         .lines()

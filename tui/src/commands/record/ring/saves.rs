@@ -1,5 +1,5 @@
-//! The files in which minutes were saved: beside the ring's own, with the time in their
-//! names, `ring.20261121T140312Z.pft`. When there are too many the oldest go.
+//! The files of saved minutes. They are beside the ring file, with the time in their names:
+//! `ring.20261121T140312Z.pft`. If there are too many, the oldest are removed.
 
 use crate::calendar;
 use crate::output;
@@ -16,33 +16,33 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many names are tried for a file, each a second later than the one before.
+/// Maximum number of names that are tried for a file, each a second later than the one before.
 const NAMES_MAX: u64 = 10;
 
-/// Saves minutes, and removes the oldest saved ones.
+/// Saves minutes, and removes the oldest saved files.
 pub struct Saves {
-    /// The ring's own file.
+    /// The ring file.
     ring: PathBuf,
     files_max: usize,
     written: Cell<u64>,
     last: RefCell<Option<Saved>>,
-    /// The names of those that this run has written, in that order, as far as they may be left.
-    /// Their times do not tell the order where the clock was set back.
+    /// The names of the files that this run has written, in that order, and that may still exist.
+    /// The times in the names do not show the order if the clock was set back.
     ours: RefCell<VecDeque<OsString>>,
 }
 
-/// What was saved last: from when on and until when, on the clock of samples, and where.
+/// The last save: its begin and end on the clock of samples, and its file.
 struct Saved {
     begin_ns: u64,
     end_ns: u64,
     path: PathBuf,
 }
 
-/// What a file is, by its name.
+/// The kind of a file, as its name shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Saved,
-    /// The ring of an earlier run.
+    /// The ring file of an earlier run.
     Earlier,
 }
 
@@ -55,12 +55,12 @@ impl Kind {
     }
 }
 
-/// Rings of earlier runs that are left: a recorder that fails again and again must not push
-/// out what was saved.
+/// Maximum number of ring files of earlier runs. It keeps a recorder that fails again and again
+/// from filling the disk.
 const EARLIER_MAX: usize = 3;
 
 impl Saves {
-    /// Saves beside this file, and leaves so many files there.
+    /// Saves beside this ring file, and leaves at most `files_max` files there.
     pub fn new(ring: PathBuf, files_max: usize) -> Self {
         let written = Cell::new(0);
         Self {
@@ -72,23 +72,23 @@ impl Saves {
         }
     }
 
-    /// How many files were written.
+    /// Returns how many files this run has written.
     pub fn written(&self) -> u64 {
         self.written.get()
     }
 
-    /// How many files there may be.
+    /// Returns the maximum number of files.
     pub fn files_max(&self) -> usize {
         self.files_max
     }
 
-    /// The file that was written last, if any was.
+    /// Returns the last file of this run, if there is one.
     pub fn last(&self) -> Option<PathBuf> {
         self.last.borrow().as_ref().map(|last| last.path.clone())
     }
 
-    /// Saves what the profile has between two moments, unless the last file has all of it up to
-    /// `needed_ns`. Returns a sentence about it; [`Saves::last`] is where it is.
+    /// Saves the samples between two moments, unless the last file has all of them up to
+    /// `needed_ns`. Returns a sentence about it; [`Saves::last`] is the file.
     pub fn write(
         &self,
         view: &View,
@@ -140,7 +140,7 @@ impl Saves {
         Ok(sentence)
     }
 
-    /// Gives the file of an earlier run, which has the ring's name, a name of its own.
+    /// Renames the ring file of an earlier run.
     pub fn keep_earlier(&self) -> io::Result<()> {
         let files = UserFiles::current();
         let changed = files.changed(&self.ring)?;
@@ -154,7 +154,7 @@ impl Saves {
         self.remove_oldest(Kind::Earlier, &kept).map(drop)
     }
 
-    /// Does something with the first name, from this second on, that nothing has. Returns it.
+    /// Calls `make` with names, from this second on, until one does not exist yet. Returns it.
     fn named(
         &self,
         seconds: u64,
@@ -185,8 +185,8 @@ impl Saves {
         }
     }
 
-    /// Removes the oldest of the files, so that no more are left than may be. A new one stays
-    /// whatever its name says: the clock may have been set back.
+    /// Removes the oldest files, so that their number is within the limit. The new file is kept
+    /// whatever its name is: the clock may have been set back.
     fn remove_oldest(&self, kind: Kind, new: &Path) -> io::Result<usize> {
         let files = UserFiles::current();
         let folder = self
@@ -196,8 +196,8 @@ impl Saves {
             .unwrap_or(Path::new("."));
         let mut names: Vec<OsString> = files.list(folder)?;
         names.retain(|name| self.is_ours(name, kind) && new.file_name() != Some(name));
-        // Those of earlier runs are older, whatever the clock said then. Their times have all the
-        // same length.
+        // Files of earlier runs are older, whatever their names say. Times in names have a fixed
+        // length, so they sort as text.
         let ours = self.ours.borrow();
         let place = |name: &OsString| ours.iter().position(|one| one == name);
         few::sort_by(&mut names, |a, b| (place(a), a).cmp(&(place(b), b)));
@@ -212,7 +212,7 @@ impl Saves {
         Ok(surplus)
     }
 
-    /// Whether a file has such a name as we give: nothing else is removed.
+    /// Whether a file has a name as this recorder makes them. No other file is removed.
     fn is_ours(&self, name: &OsString, kind: Kind) -> bool {
         let stem = self.ring.file_stem().unwrap_or_default();
         let time = name
@@ -231,7 +231,7 @@ impl Saves {
     }
 }
 
-/// A path for a message.
+/// Returns a path for a message.
 fn shown(path: &Path) -> String {
     symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned()
 }
@@ -267,7 +267,7 @@ mod tests {
         let is_there = |name: &&str| folder.path().join(name).exists();
         let left: Vec<&str> = names.into_iter().filter(is_there).collect();
         let mut expected = names.to_vec();
-        // Of the two others the older one.
+        // One of the other two is removed, the older one.
         expected.remove(2);
         assert_eq!(left, expected);
     }
@@ -277,7 +277,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let saves = Saves::new(folder.path().join("ring.pft"), 2);
         let mut left = Vec::new();
-        // Before, at, and after a step of a year back.
+        // The clock is set back by some years after the second file.
         for year in ["2026", "2027", "2025", "2024", "2023"] {
             let name = format!("ring.{year}1121T140312Z.pft");
             let path = folder.path().join(&name);

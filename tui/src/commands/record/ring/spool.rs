@@ -1,5 +1,5 @@
-//! The *spool* of an agent: a folder in which each stretch of time, a *window*, is a recording of its
-//! own, for another program that sends it to others. The agent itself speaks to no network.
+//! The *spool* of an agent: a folder in which each stretch of time, a *window*, is a recording of
+//! its own, for another program that sends it on. The agent itself uses no network.
 //!
 //! ```text
 //!        boundary          boundary          boundary
@@ -9,7 +9,7 @@
 //!           └ the number is taken: if no file ever has it, that window is lost, and seen to be
 //! ```
 
-/// The files in the folder, and what is remembered of them.
+/// The files in the folder, and its state in `spool.json`.
 mod folder;
 
 use crate::cli::SpoolConfig;
@@ -24,41 +24,41 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long after its end a window is written: names of what ran last are found meanwhile.
+/// Time between the end of a window and its writing, in which the last names are looked up.
 const NAMES_WAIT_NS: u64 = 5 * SECOND_NS;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How long after a failure writing is tried again.
+/// Time between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// The spool of an agent.
 pub struct Spool {
     folder: Folder,
     length: Duration,
-    /// The window that samples are taken for now; `None` before the first sample.
+    /// The window of the newest samples. None before the first sample.
     current: Option<Window>,
-    /// Those that are over and not written, the oldest first.
+    /// Windows that are over and not written yet, the oldest first.
     over: VecDeque<Window>,
-    /// When writing is tried again, after a failure.
+    /// When writing is tried again after a failure.
     retry_at: Option<Instant>,
-    /// What that was.
+    /// The failure.
     error: Option<String>,
 }
 
 /// A stretch of time, on the clock of samples.
 struct Window {
-    /// Its number in the spool. Each is given once.
+    /// Its number in the spool. Each number is used once.
     number: u64,
     begin_ns: u64,
-    /// The first moment that is not in it.
+    /// The first moment after it.
     until_ns: u64,
-    /// Samples that were lost in the whole run before it, and, once it is over, up to its end.
+    /// Lost samples of the whole run before the window and, once it is over, up to its end.
     lost_before: u64,
     lost_until: u64,
 }
 
-/// What a spool is, for `agent status`.
+/// The state of a spool, for `agent status`.
 #[derive(Debug, Serialize)]
 pub struct SpoolStatus {
     folder: String,
@@ -66,16 +66,16 @@ pub struct SpoolStatus {
     windows: usize,
     bytes: u64,
     bytes_max: u64,
-    /// Windows that were removed as the folder was full, since it was made.
+    /// Windows that were removed because the folder was full, since it was created.
     removed: u64,
-    /// Windows that could not be written, since it was made.
+    /// Windows that could not be written, since it was created.
     unwritten: u64,
-    /// Why a window is not written at this time.
+    /// Why a window is not being written at present.
     error: Option<String>,
 }
 
 impl Spool {
-    /// Opens the folder, which is made if it is missing.
+    /// Opens the folder, which is created if it is missing.
     pub fn open(config: &SpoolConfig) -> Result<Self, Failure> {
         Ok(Self {
             folder: Folder::open(config)?,
@@ -95,7 +95,7 @@ impl Spool {
         }
     }
 
-    /// Writes everything that is left, the window that is not over as well.
+    /// Writes all remaining windows, even the current one.
     pub fn finish(&mut self, snapshot: &Snapshot) {
         let Some(view) = &snapshot.view else { return };
         let end_ns = snapshot.report.window.end_ns;
@@ -112,14 +112,14 @@ impl Spool {
         self.folder.remember();
     }
 
-    /// What is written where, in a sentence.
+    /// Returns a sentence on what is written where.
     pub fn what(&self) -> String {
         let (seconds, folder) = (self.length.as_secs(), &self.folder);
         let (name, size) = (folder.name(), size_words(folder.bytes_max()));
         format!("writes each {seconds}s into {name} as well, {size} at most")
     }
 
-    /// What the spool is now.
+    /// Returns the state of the spool.
     pub fn status(&self) -> SpoolStatus {
         let folder = &self.folder;
         SpoolStatus {
@@ -134,7 +134,7 @@ impl Spool {
         }
     }
 
-    /// Ends the present window where its time is over, and begins the next one.
+    /// Ends the current window if its time is over, and begins the next one.
     fn turn(&mut self, view: &View, until_ns: u64) {
         let lost = view.info().lost;
         if self.current.is_none() {
@@ -149,9 +149,9 @@ impl Spool {
         }
     }
 
-    /// Begins a window, which ends at the next boundary. Boundaries go by the time of day, and by
-    /// the name of the host, so that not all machines of a fleet send at the same moment. Both ends
-    /// are whole seconds on the clock of samples, by which the file is cut.
+    /// Begins a window, which ends at the next boundary. Boundaries depend on the time of day and
+    /// on the name of the host, so that not all machines of a fleet send at the same moment. Both
+    /// ends are whole seconds on the clock of samples, because files are cut at whole seconds.
     fn begin(&mut self, view: &View, begin_ns: u64, lost_before: u64) -> Window {
         let begin_ns = begin_ns / SECOND_NS * SECOND_NS;
         let length_ms = self.length.as_millis() as u64;
@@ -169,8 +169,8 @@ impl Spool {
         }
     }
 
-    /// Writes the windows that were over by then, the oldest first. What cannot be written is tried
-    /// again later, as long as memory has its samples.
+    /// Writes the windows that were over at `over_ns`, the oldest first. After a failure it is
+    /// tried again later, for as long as memory has the samples.
     fn write_older_than(&mut self, view: &View, over_ns: u64) {
         while let Some(window) = self.over.pop_front_if(|it| it.until_ns <= over_ns) {
             let written = self.write(view, &window);
@@ -220,7 +220,7 @@ impl Spool {
     }
 }
 
-/// FNV-1a, which is the same on every machine and in every version.
+/// Hashes by FNV-1a, which gives the same result on every machine and in every version.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)

@@ -1,4 +1,4 @@
-//! What a recorder says of itself at the control socket: documents that scripts may rely on
+//! The answers of a recorder at the control socket: documents that scripts may rely on
 //! (docs/recorder.md).
 
 use super::Ring;
@@ -13,39 +13,40 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Status {
     version: u32,
     pid: u32,
-    /// What is sampled, in words; empty while the recorder starts.
+    /// The target in words; empty while the recorder starts.
     scope: String,
     rate_hz: u32,
-    /// Seconds since 1970 when sampling began, and for how long that has been.
+    /// When sampling began, in seconds since 1970, and for how long it has run.
     since_unix: u64,
     seconds: f64,
     samples: u64,
     lost: u64,
-    /// What the recorder takes of one CPU now, its part in the kernel included.
+    /// The present CPU usage of the recorder in percent of one CPU, including its part in the
+    /// kernel.
     cpu_percent: f64,
     memory_bytes: u64,
     ring: RingStatus,
     saves: Saves,
-    /// `None` without a spool.
+    /// None without a spool.
     spool: Option<SpoolStatus>,
 }
 
 #[derive(Debug, Serialize)]
 struct RingStatus {
     file: String,
-    /// The time that the file has.
+    /// How much time the file covers.
     seconds: f64,
     bytes: u64,
     bytes_max: u64,
-    /// Why it is not written at this time.
+    /// Why the file is not being written at present.
     error: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 struct Saves {
-    /// By this run.
+    /// Number of files that this run has saved.
     written: u64,
-    /// How many files are left at most.
+    /// Maximum number of saved files.
     kept_max: usize,
     last: Option<String>,
 }
@@ -54,12 +55,12 @@ struct Saves {
 #[derive(Debug, Serialize)]
 pub struct Saved {
     saved: Option<String>,
-    /// What was saved, or why nothing was, in a sentence.
+    /// A sentence on what was saved, or why nothing was.
     words: String,
 }
 
 impl Saved {
-    /// Of what came of saving, and the file that was saved last.
+    /// Makes the answer from the result of saving, and the last saved file.
     pub fn new(saved: Result<String, String>, last: Option<PathBuf>) -> Self {
         match saved {
             Ok(words) => Self {
@@ -72,7 +73,7 @@ impl Saved {
 }
 
 impl Ring {
-    /// What is recorded, and what became of it. `last` is the last report, if there was one.
+    /// Returns the state of the recorder. `last` is the last report, if there is one.
     pub fn status(&self, last: Option<&Snapshot>) -> Status {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let none = Snapshot::default();

@@ -1,4 +1,4 @@
-//! Whether conditions are met: each asks once, and again only after it was not met.
+//! Evaluates conditions. Each triggers once, and again only after it was not met.
 
 use super::gauges::{Gauges, Reading, mean};
 use crate::condition::{Condition, Gauge, What};
@@ -11,14 +11,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// How often files are looked at.
+/// Time between two checks of a file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// All conditions.
 pub struct Watches {
     conditions: Vec<Watched>,
     gauges: Gauges,
-    /// What was measured, the newest last: as much as the longest condition looks at.
+    /// The readings, the newest last: as many as the longest condition needs.
     readings: VecDeque<Reading>,
     keep_seconds: f64,
     /// The numbers of conditions whose files have changed.
@@ -31,7 +31,7 @@ struct Watched {
 }
 
 impl Watches {
-    /// Begins to watch. Refuses what this machine does not measure.
+    /// Starts watching. A gauge that this machine does not measure is an error.
     pub fn new(conditions: &[Condition]) -> Result<Self, Failure> {
         let gauges = Gauges::new();
         let (tell, files) = channel();
@@ -58,8 +58,8 @@ impl Watches {
         })
     }
 
-    /// Looks at all gauges and files. Returns why something is to be saved, in a sentence, if
-    /// a condition is met that was not met before.
+    /// Evaluates all conditions. Returns a sentence on why to save if a condition is met that was
+    /// not met before.
     pub fn look(&mut self, snapshot: &Snapshot) -> Option<String> {
         let reading = self.gauges.read(snapshot);
         self.judge(reading)
@@ -95,11 +95,11 @@ impl Watches {
     }
 }
 
-/// The mean of the newest readings that cover the time; `None` as long as they do not.
+/// Returns the mean of the newest readings that cover the time. None while they do not cover it.
 fn measured(readings: &VecDeque<Reading>, gauge: &Gauge, over: Duration) -> Option<(f64, String)> {
     let mut seconds = 0.0;
     let mut count = 0;
-    // A report may be a little shorter than its second.
+    // A report may be a little shorter than a second.
     while seconds < 0.9 * over.as_secs_f64() {
         seconds += readings.iter().rev().nth(count)?.seconds;
         count += 1;
@@ -107,14 +107,15 @@ fn measured(readings: &VecDeque<Reading>, gauge: &Gauge, over: Duration) -> Opti
     mean(gauge, readings.iter().rev().take(count))
 }
 
-/// Starts a thread that looks at a file with the user's rights, and tells when it appears or
-/// was changed. The thread may wait for a file server for ever, and nobody for the thread.
+/// Starts a thread that checks a file with the user's rights, and sends `number` when the file
+/// appears or changes. The thread may block on a file server forever, but no other thread waits for
+/// it.
 fn watch_file(number: usize, path: PathBuf, tell: Sender<usize>) -> Result<(), Failure> {
-    // What the clock of files says may be a few milliseconds behind.
+    // Time stamps of files may be a few milliseconds behind the clock.
     let begun = SystemTime::now() - Duration::from_millis(20);
     let look = move || {
         let changed = || UserFiles::current().changed(&path).ok();
-        // A file that was there before is none that appears.
+        // A file that existed before has not appeared.
         let mut last = changed().filter(|at| *at <= begun);
         loop {
             let now = changed();
@@ -136,7 +137,7 @@ fn watch_file(number: usize, path: PathBuf, tell: Sender<usize>) -> Result<(), F
 mod tests {
     use super::*;
 
-    /// A second in which a process took so much of a CPU.
+    /// Returns the reading of a second in which a process used this share of a CPU.
     fn second(percent: u32) -> Reading {
         Reading {
             seconds: 1.0,
@@ -172,7 +173,7 @@ mod tests {
         let path = folder.path().join("save");
         let mut watches = watches(&format!("file:{}", path.display()));
         assert_eq!(watches.judge(second(0)), None);
-        // Its time of change must differ.
+        // The two time stamps must differ.
         for content in ["now", "again"] {
             std::fs::write(&path, content).unwrap();
             test_support::wait_for("the file to be seen", || watches.judge(second(0)));

@@ -7,10 +7,10 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Goes up only when a field changes its meaning or goes away.
+/// Version of the format. It goes up only when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
-/// Returns the whole report, with a newline at its end. `time` is how long was counted.
+/// Returns the whole report, with a newline at its end. `time` is how long calls were counted.
 pub fn render(probes: &[Report<'_>], time: Duration) -> String {
     json_line(&Document {
         schema: SCHEMA,
@@ -29,7 +29,7 @@ struct Document<'r> {
     probes: Vec<Probe<'r>>,
 }
 
-/// What one probe has counted. Counts are numbers of calls, times are nanoseconds.
+/// The results of one probe. Counts are numbers of calls, times are nanoseconds.
 #[derive(Serialize)]
 struct Probe<'r> {
     function: &'r str,
@@ -63,7 +63,7 @@ struct Probe<'r> {
     callers: Vec<Stack<'r>>,
 }
 
-/// An argument by its number: what `--args` and `--value argN` read.
+/// An argument by its number, for `--args` and `--value argN`.
 #[derive(Serialize)]
 struct Argument<'r> {
     index: u32,
@@ -72,7 +72,7 @@ struct Argument<'r> {
     others: u64,
 }
 
-/// Any other expression that was read.
+/// The values of any other expression.
 #[derive(Serialize)]
 struct Value<'r> {
     expression: &'r str,
@@ -81,7 +81,7 @@ struct Value<'r> {
     unreadable: u64,
 }
 
-/// What calls returned, for `--ret`.
+/// The return values, for `--ret`.
 #[derive(Serialize)]
 struct Returns<'r> {
     register: &'r str,
@@ -89,15 +89,15 @@ struct Returns<'r> {
     others: u64,
 }
 
-/// A value as it is shown, a number or a text, and how often it came.
+/// A value as it is shown, a number or a text, and how often it was seen.
 #[derive(Serialize)]
 struct Top {
     value: String,
     count: u64,
 }
 
-/// A stack as names, with the function itself first and its callers behind it, and how many
-/// of the taken stacks were like it.
+/// A stack as names, from the function itself to its outermost caller, and how many of the taken
+/// stacks are equal to it.
 #[derive(Serialize)]
 struct Stack<'r> {
     stack: Vec<&'r str>,
@@ -114,8 +114,7 @@ impl<'r> Probe<'r> {
             });
             top.collect()
         };
-        // `arg2` as the text of an expression; other expressions do not parse as a number
-        // here.
+        // Returns N for the expression `argN`. Any other expression does not parse as a number.
         let argument = |text: &str| text.strip_prefix("arg")?.parse::<u32>().ok();
         let mut document = Self {
             function: &about.name,
@@ -163,7 +162,7 @@ impl<'r> Probe<'r> {
                 })
                 .collect(),
         };
-        // One list of values becomes three fields, by what kind of expression each is.
+        // The list of values becomes three fields, one for each kind of expression.
         for value in &report.values {
             match (value.expression, argument(value.expression)) {
                 (_, Some(index)) => document.args.push(Argument {

@@ -1,14 +1,14 @@
-//! The report for a person.
+//! The report as text for people.
 
 use super::{Manner, Report};
 use crate::words::units::nanoseconds;
 use profile::few;
 use std::fmt::Write as _;
 
-/// How many characters the longest bar of a histogram has.
+/// Length of the longest bar of a histogram, in characters.
 const BAR: u64 = 40;
 
-/// Returns what was counted for each probe: calls, cost, times, values, callers.
+/// Returns the results of each probe: calls, cost, times, values, callers.
 pub fn render(probes: &[Report<'_>], manner: Manner) -> String {
     let mut text = String::new();
     for (number, report) in probes.iter().enumerate() {
@@ -21,7 +21,7 @@ pub fn render(probes: &[Report<'_>], manner: Manner) -> String {
     text
 }
 
-/// Returns a number with its noun, and no marks of thousands, as scripts may read it.
+/// Returns a number with its noun, without separators of thousands, because scripts may read it.
 fn number_of(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
@@ -32,8 +32,8 @@ fn were(number: u64) -> &'static str {
     if number == 1 { "was" } else { "were" }
 }
 
-/// Writes what one probe has counted. Whatever limits what the numbers mean (removed early,
-/// several copies, a loop, calls of others) stands above them.
+/// Writes the results of one probe. Whatever limits their meaning (removed early, several copies, a
+/// loop, calls of other processes) is written above them.
 fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::fmt::Result {
     let (about, tally) = (report.about, &report.tally);
     if report.is_point() {
@@ -58,8 +58,8 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
         "  {} in {seconds:.1} s, {per_second:.1}/s; a hit costs {}{how}, {:.2} % of a CPU",
         number_of(tally.calls, noun),
         nanoseconds(about.hit_ns),
-        // Hits of those that are no target cost as well. ns per second to percent of one CPU: 1 % is
-        // 10,000,000 ns in a second.
+        // Hits of processes outside of the target cost as well. ns per second to percent of one
+        // CPU: 1 % is 10,000,000 ns in a second.
         (tally.calls + tally.others) as f64 / seconds * about.hit_ns as f64 / 1e7,
     )?;
     if let Some(why) = report.removed {
@@ -101,7 +101,7 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
     }
     match (about.is_timed, manner.is_timed) {
         (true, _) => write_times(text, report)?,
-        // It is a place, and no call.
+        // Such a site is not the start of a call.
         (false, Some(true)) if matches!(&*about.site, "marker" | "inside" | "tracepoint") => {}
         (false, Some(true)) => writeln!(
             text,
@@ -139,17 +139,18 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
     write_callers(text, report)
 }
 
-/// Says by what instructions a call is seen, on which its cost depends: `emulated instruction`.
+/// Names the instruction at which calls are seen, on which their cost depends: `emulated
+/// instruction`.
 fn how_it_is_hit(report: &Report<'_>) -> String {
     if report.has_breakpoints_at_returns() && !report.about.is_stepped {
-        // The site itself is cheap. What costs is the end of the call.
+        // The site itself is cheap. The breakpoint at the end of the call is expensive.
         "emulated instruction, and a stepped one at its return".into()
     } else {
         format!("{} instruction", report.class())
     }
 }
 
-/// Writes how long calls took: quantiles, what the probe itself adds, and a histogram in
+/// Writes how long calls took: quantiles, the time that the probe itself adds, and a histogram in
 /// which the fullest bucket has a bar of [`BAR`] characters.
 fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     let (about, tally) = (report.about, &report.tally);
@@ -180,7 +181,7 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
         writeln!(text, "  {unreturned} {have} not returned")?;
     }
     if tally.short > 0 {
-        // How long a call takes is not known yet when its arguments are read.
+        // When the arguments are read, it is not known yet how long the call takes.
         let values = if report.values.is_empty() {
             ""
         } else {
@@ -202,8 +203,9 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     Ok(())
 }
 
-/// Returns the share of each count in all of them, in tenths of a percent that add up to 1,000:
-/// all are cut, and those that lost most by it get what is left. 0 each without counts.
+/// Returns the share of each count in their sum, in tenths of a percent that add up to 1,000. All
+/// shares are rounded down, and the rest is given to those that lost most. All are 0 if the sum is
+/// 0.
 fn tenths_of_percent(counts: &[u64]) -> Vec<u64> {
     const WHOLE: u128 = 1_000;
     let all: u128 = counts.iter().map(|count| u128::from(*count)).sum();
@@ -221,8 +223,8 @@ fn tenths_of_percent(counts: &[u64]) -> Vec<u64> {
     shares
 }
 
-/// Writes the stacks of calls, if they were asked for. Shares are of the stacks that were
-/// taken and not of all calls, of which only some give their stack.
+/// Writes the stacks of calls, if there are any. Shares are relative to the taken stacks and not to
+/// all calls, because only some calls give their stack.
 fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     if !report.has_stacks {
         return Ok(());
@@ -248,7 +250,7 @@ fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     }
     for (callers, count) in &report.callers.rows {
         let share = *count as f64 / tally.stacks.max(1) as f64 * 100.0;
-        // What has a tracepoint is its first caller.
+        // A tracepoint is not a function, so the stack begins with its first caller.
         let own = (!report.is_point()).then_some(&*about.name);
         let names = own.into_iter().chain(callers.iter().map(|name| &**name));
         let names: Vec<&str> = names.collect();
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn shares_of_values_add_up_to_all_of_them() {
-        // Each alone would be rounded up: 16.7 % six times are 100.2 %.
+        // Rounded up separately, 16.7 % six times would be 100.2 %.
         assert_eq!(tenths_of_percent(&[5; 6]), [167, 167, 167, 167, 166, 166]);
         assert_eq!(tenths_of_percent(&[1, 0, 2]), [333, 0, 667]);
         assert_eq!(tenths_of_percent(&[0, 0]), [0, 0]);

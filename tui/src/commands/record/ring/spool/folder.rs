@@ -1,6 +1,6 @@
-//! The folder of a spool: a file for each window, `ID-NUMBER.TIME.pft`, and `spool.json`, which
-//! remembers the next number. The *id* is drawn when the folder is first used, so that the numbers of
-//! a folder that was removed and made anew are not taken for those of before.
+//! The folder of a spool: a file for each window, `ID-NUMBER.TIME.pft`, and `spool.json`, which has
+//! the next number. The random *id* is made when the folder is first used: if a folder is removed
+//! and created anew, its numbers differ from the old ones by the id.
 
 use crate::calendar;
 use crate::cli::SpoolConfig;
@@ -19,13 +19,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What the folder remembers.
+/// The file with the state of the folder.
 const MEMORY_FILE: &str = "spool.json";
 
-/// The longest such file that is read.
+/// Maximum length of that file.
 const MEMORY_BYTES_MAX: u64 = 4096;
 
-/// Digits of an id and of a number.
+/// Number of digits of an id, and of a number.
 const ID_DIGITS: usize = 16;
 const NUMBER_DIGITS: usize = 10;
 
@@ -35,31 +35,32 @@ pub struct Folder {
     name: String,
     bytes_max: u64,
     memory: Memory,
-    /// The oldest first.
+    /// The windows in the folder, the oldest first.
     windows: VecDeque<Kept>,
     bytes: u64,
-    /// The mode of its files: who may list the folder may read them.
+    /// The mode of its files: a user who may list the folder may read them.
     mode: Mode,
-    /// Held for as long as the agent lives.
+    /// Held for as long as the agent runs.
     _lock: File,
 }
 
-/// A window that is in the folder.
+/// A window in the folder.
 struct Kept {
     name: String,
     bytes: u64,
 }
 
-/// What is in `spool.json`.
+/// The contents of `spool.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Memory {
     version: u32,
     id: String,
     /// The number of the next window.
     next: u64,
-    /// Numbers that were taken, and whose windows were not written by then.
+    /// Numbers in use whose windows are not written yet.
     unfinished: Vec<u64>,
-    /// Windows that were removed as the folder was full, and that could not be written.
+    /// Number of windows that were removed because the folder was full; below, of those that could
+    /// not be written.
     removed: u64,
     unwritten: u64,
 }
@@ -77,7 +78,7 @@ impl Memory {
         }
     }
 
-    /// Reads the file; an error in words where it is none of ours.
+    /// Parses the file. The error says why it is not a state of this version.
     fn read(text: &str) -> Result<Self, String> {
         let memory: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let is_id = memory.id.len() == ID_DIGITS && memory.id.bytes().all(is_hex);
@@ -93,7 +94,7 @@ fn is_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// The id and the number of a window by the name of its file; `None` if that is none of ours.
+/// Returns the id and the number of a window in the name of its file. None for other files.
 fn read_name(name: &str) -> Option<(&str, u64)> {
     let (id, rest) = name.split_at_checked(ID_DIGITS)?;
     let (number, rest) = rest.strip_prefix('-')?.split_at_checked(NUMBER_DIGITS)?;
@@ -109,7 +110,8 @@ fn read_name(name: &str) -> Option<(&str, u64)> {
 }
 
 impl Folder {
-    /// Opens the folder, which is made if it is missing. An error if another agent writes to it.
+    /// Opens the folder, which is created if it is missing. It is an error if another agent uses
+    /// it.
     pub fn open(config: &SpoolConfig) -> Result<Self, Failure> {
         let path = config.folder.clone();
         let name = symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned();
@@ -152,8 +154,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Takes the number of the next window. It is remembered at once: a window that is never written
-    /// has a number that no file has.
+    /// Returns the number of the next window. It is written to `spool.json` at once: if the window
+    /// is never written, no file has its number.
     pub fn take_number(&mut self) -> u64 {
         let number = self.memory.next;
         self.memory.next += 1;
@@ -162,7 +164,7 @@ impl Folder {
         number
     }
 
-    /// Writes a window, for which the oldest make room.
+    /// Writes a window, after removing the oldest ones if there is no room.
     pub fn write(&mut self, number: u64, unix_ms: i64, content: &[u8]) -> Result<(), String> {
         let len = content.len() as u64;
         if len > self.bytes_max {
@@ -183,15 +185,15 @@ impl Folder {
         Ok(())
     }
 
-    /// Gives the whole file its name in one step.
+    /// Writes a file without a name, and gives it its name in one step.
     fn publish(&self, path: &Path, content: &[u8], replaces: bool) -> Result<(), String> {
         let files = UserFiles::current();
         let failed = |error: io::Error| error.to_string();
         let mut new = files.begin(path).map_err(|refusal| refusal.to_string())?;
         new.file().write_all(content).map_err(failed)?;
-        // The umask may keep the file from those who may list the folder.
+        // The umask may deny reading to users who may list the folder.
         rustix::fs::fchmod(new.file(), self.mode).map_err(|error| failed(error.into()))?;
-        // Otherwise a machine that crashes may have an empty file under the name.
+        // Without this, the file may be empty after a crash of the machine.
         new.file().sync_data().map_err(failed)?;
         let named = files.name(new, replaces);
         named.map(drop).map_err(|refusal| refusal.to_string())
@@ -203,14 +205,14 @@ impl Folder {
         self.memory.unwritten += 1;
     }
 
-    /// Removes the oldest windows until there is room for so many bytes.
+    /// Removes the oldest windows until there is room for `len` bytes.
     fn make_room(&mut self, len: u64) {
         let mut removed = 0;
         while self.bytes.saturating_add(len) > self.bytes_max {
             let Some(oldest) = self.windows.pop_front() else {
                 break;
             };
-            // Somebody else may have removed it: then there is room as well.
+            // If another program has removed the file, there is room as well.
             _ = UserFiles::current().remove(&self.path.join(&oldest.name));
             self.bytes = self.bytes.saturating_sub(oldest.bytes);
             removed += 1;
@@ -228,8 +230,8 @@ impl Folder {
         }
     }
 
-    /// Writes what is remembered. A failure does no harm for as long as the agent lives, and windows
-    /// in the folder tell the numbers to the next one.
+    /// Writes the state. A failure does not matter while the agent runs, and the next agent finds
+    /// the last number in the names of the windows.
     pub fn remember(&mut self) {
         _ = self.write_memory();
     }
@@ -239,41 +241,41 @@ impl Folder {
         self.publish(&self.path.join(MEMORY_FILE), (text + "\n").as_bytes(), true)
     }
 
-    /// What the folder is called in a sentence.
+    /// Returns the name of the folder for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many windows are in it.
+    /// Returns the number of windows in the folder.
     pub fn windows(&self) -> usize {
         self.windows.len()
     }
 
-    /// What its windows take.
+    /// Returns the number of bytes of its windows.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What they may take.
+    /// Returns the maximum number of bytes of its windows.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// Windows that were removed as the folder was full.
+    /// Returns the number of windows that were removed because the folder was full.
     pub fn removed(&self) -> u64 {
         self.memory.removed
     }
 
-    /// Windows that could not be written.
+    /// Returns the number of windows that could not be written.
     pub fn unwritten(&self) -> u64 {
         self.memory.unwritten
     }
 }
 
-/// Lists the windows that are in a folder, the oldest first: those of other ids are of before.
+/// Lists the windows in a folder, the oldest first. Those with another id are older.
 fn list(files: UserFiles, path: &Path, memory: &mut Memory) -> io::Result<VecDeque<Kept>> {
     let names = files.list(path)?;
-    // An agent that was killed has left its last window unwritten.
+    // An agent that was killed has not written its last windows.
     let mut unwritten = std::mem::take(&mut memory.unfinished);
     let mut found: Vec<(bool, u64, Kept)> = Vec::new();
     for name in names.iter().filter_map(|name| name.to_str()) {

@@ -28,7 +28,7 @@ fn store(host: &str) -> Store {
     store
 }
 
-/// Three samples of one second, the last one in its last hundredth.
+/// Adds three samples of one second, the last one in its last hundredth.
 fn add_second(store: &mut Store, second: u64) {
     for at_ns in [0, 400_000_000, 999_000_000] {
         store.add_sample(NewSample {
@@ -66,7 +66,7 @@ fn windows(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// From when on and until when a window is, in seconds, its samples, and how many were lost.
+/// Returns the begin and end of a window in seconds, and its numbers of samples and lost samples.
 fn read(path: &Path) -> (u64, u64, u64, u64) {
     let bytes = std::fs::read(path).unwrap();
     let (store, notes) = pft::read(&*bytes, Limits::default()).unwrap();
@@ -89,7 +89,7 @@ fn windows_follow_each_other_and_have_each_sample_once() {
         spool.append(&store.view(), (second + 1) * SECOND_NS);
     }
     let ends = read(windows(scratch.path()).last().unwrap()).1;
-    // Names are waited for.
+    // The last windows are not written yet, because their names may be missing.
     assert!((45..=56).contains(&(ends / SECOND_NS)), "{ends}");
     assert_eq!(spool.status().windows, windows(scratch.path()).len());
     let mut report = profile::Report::default();
@@ -159,6 +159,6 @@ fn what_cannot_be_written_is_written_later_and_counted_when_memory_has_it_no_mor
         spool.append(&store.view(), (second + 1) * SECOND_NS);
     }
     let unwritten = spool.status().unwritten;
-    // The store has 120 of 260 seconds.
+    // The store has the last 120 of 260 seconds.
     assert!((13..=16).contains(&unwritten), "{unwritten}");
 }

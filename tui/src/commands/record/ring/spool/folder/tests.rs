@@ -56,7 +56,7 @@ fn when_it_is_full_the_oldest_go_and_are_counted_and_nothing_else_is_removed() {
     assert_eq!(numbers(&path), [4, 5]);
     assert!(path.join("notes.pft").exists());
     drop(folder);
-    // With less room than before, the next agent makes it at once.
+    // With a smaller limit than before, the next agent removes windows at once.
     let folder = Folder::open(&config(&path, 150)).unwrap();
     assert_eq!(numbers(&path), [5]);
     assert_eq!((folder.removed(), folder.windows()), (4, 1));
@@ -78,7 +78,7 @@ fn no_number_is_given_twice_and_what_was_cut_off_is_counted() {
     folder.write(killed + 1, 0, b"third").unwrap();
     folder.remember();
     drop(folder);
-    // Without its memory the folder is a new one: windows of before stay, and go first.
+    // Without `spool.json` the folder gets a new id: earlier windows stay, and are removed first.
     std::fs::write(path.join(MEMORY_FILE), "{}").unwrap();
     let mut folder = Folder::open(&config(path, 10)).unwrap();
     assert_ne!(folder.memory.id, id);
