@@ -1,19 +1,18 @@
-//! An *answer*: lines of text, of which some are numbered rows that the next
-//! command may refer to.
+//! An *answer*: lines of text. Some of them are numbered rows, to which the next command may refer.
 
 use crate::knobs::Narrowing;
 use profile::FunctionId;
 use profile::query::{Direction, NodeKind};
 
-/// A numbered row of an answer, which later commands refer to by its number.
+/// A numbered row of an answer. Later commands refer to it by its number.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub target: Target,
-    /// The sentence that `explain` prints: how the figure in this row came about.
+    /// The sentence that `explain` prints about the number in this row.
     pub explain: String,
 }
 
-/// What a numbered row is about, and so which commands accept its number.
+/// The subject of a numbered row, which decides which commands accept its number.
 #[derive(Debug, Clone)]
 pub enum Target {
     Function(FunctionId),
@@ -25,15 +24,15 @@ pub enum Target {
         path: Vec<NodeKind>,
         function: Option<FunctionId>,
     },
-    /// A stretch of time in nanoseconds: from the first value to just before the second.
+    /// A range of time in nanoseconds: from the first value to just before the second.
     Time(u64, u64),
-    /// Nothing but text: only `explain` accepts the number of this row.
+    /// Text: only `explain` accepts the number of this row.
     Words,
 }
 
 impl Target {
-    /// Returns the function that the row is about. None for processes, threads, times and
-    /// plain text, and for places in the tree that are no function.
+    /// Returns the function of the row. None for processes, threads, times and plain text, and for
+    /// places in the tree that are not functions.
     pub fn function(&self) -> Option<FunctionId> {
         match self {
             Target::Function(id) => Some(*id),
@@ -43,7 +42,7 @@ impl Target {
     }
 }
 
-/// What a command prints: its lines, and what the numbered ones among them are about.
+/// The result of a command: its lines, and the subjects of the numbered ones among them.
 #[derive(Debug, Default)]
 pub struct Answer {
     pub lines: Vec<String>,
@@ -84,7 +83,7 @@ impl Answer {
 pub enum Trouble {
     /// A sentence that tells the user what is wrong.
     Say(String),
-    /// The command was typed wrong: the usage is printed after the sentence.
+    /// The command was typed wrong: its usage is printed after the sentence.
     Usage(String),
     /// The user stopped the answer with ^C.
     Stopped,

@@ -1,4 +1,4 @@
-//! Who calls a function, and what it calls.
+//! The commands about callers and callees of a function.
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
@@ -7,12 +7,12 @@ use crate::words::{metric, names, source, units, waits};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use profile::{Metric, Report};
 
-/// How many callers, and how many callees, are listed.
+/// Maximum number of callers that are listed, and of callees.
 const ROWS: usize = 12;
-/// How many frames of the heaviest stack are listed: those nearest to the leaf.
+/// Maximum number of frames of the heaviest stack that are listed: those nearest to the leaf.
 const FRAMES: usize = 40;
 
-/// Runs `callers`: lists who calls a function, heaviest first.
+/// Runs `callers`: lists the callers of a function, heaviest first.
 pub fn callers(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     about(dialog, words, |asked, found, answer| {
         title(asked, found, "callers of", answer);
@@ -20,7 +20,7 @@ pub fn callers(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
-/// Runs `callees`: lists what a function calls, heaviest first.
+/// Runs `callees`: lists the callees of a function, heaviest first.
 pub fn callees(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     about(dialog, words, |asked, found, answer| {
         title(asked, found, "callees of", answer);
@@ -28,8 +28,8 @@ pub fn callees(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
-/// Runs `page`: all about one function, which is its callers and callees, the stack that
-/// most of its samples have, and its samples over the last minute.
+/// Runs `page`: prints a function's callers and callees, the stack that most of its samples have,
+/// and its samples over the last minute.
 pub fn page(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     about(dialog, words, |asked, found, answer| {
         title(asked, found, "", answer);
@@ -42,12 +42,12 @@ pub fn page(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
-/// The answer about a function, the report that its percentages refer to, and what is counted if
-/// that is not time on CPUs.
+/// The answer about a function, the report that its percentages refer to, and the metric, which is
+/// None for time on CPUs.
 type Asked<'a> = (&'a PageAnswer, &'a Report, Option<&'a Metric>);
 
-/// Looks up the function that `words` mean and lets `tell` write about it. A function
-/// without samples in the current selection gets a sentence that says so.
+/// Looks up the function that `words` name and lets `tell` write about it. A function without
+/// samples in the current selection gets a sentence that says so.
 fn about(
     dialog: &mut Dialog,
     words: &str,
@@ -70,7 +70,7 @@ fn about(
     Ok(answer)
 }
 
-/// Writes the line about the function itself: what it takes, and where it is.
+/// Writes the line about the function itself: its samples, and its place in the source.
 fn title((page, report, metric): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut Answer) {
     let function = &found.function;
     let percent = |samples| units::share(report, samples, page.samples);
@@ -91,8 +91,8 @@ fn title((page, report, metric): Asked<'_>, found: &FunctionPage, of: &str, answ
     answer.say(line.trim_start());
 }
 
-/// Writes a row for each caller or callee, and one for the sum of the others. Rows of
-/// functions can be asked about by their number.
+/// Writes a row for each caller or callee, and one for the sum of the others. Commands can refer to
+/// rows of functions by their number.
 fn neighbours(
     asked: Asked<'_>,
     found: &FunctionPage,
@@ -137,7 +137,7 @@ fn neighbours(
     }
 }
 
-/// Returns the sentence that explains the number of a row.
+/// Returns the sentence that explains the number in a row.
 fn why(
     (_, report, metric): Asked<'_>,
     found: &FunctionPage,
@@ -179,7 +179,7 @@ fn heaviest((page, report, _): Asked<'_>, found: &FunctionPage, answer: &mut Ans
     }
 }
 
-/// The last minute in tens of seconds: a curve that can be read out.
+/// Writes the last minute in steps of ten seconds: a curve that can be read aloud.
 fn trend((page, _, metric): Asked<'_>, answer: &mut Answer) {
     let tens: Vec<String> = page
         .seconds

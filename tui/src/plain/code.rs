@@ -1,4 +1,4 @@
-//! The code of a function: where its samples are.
+//! The commands about the code of a function: its lines and instructions with samples.
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, sentence};
@@ -8,13 +8,12 @@ use crate::views::code::{CodeAnswer, CodeRow, Layout, code_rows, words};
 use crate::words::{metric, names, units};
 use profile::Report;
 
-/// Rows that are listed: those with most samples, in the order of the code.
+/// Number of rows that are listed: those with most samples, in the order of the code.
 const ROWS: usize = 20;
-/// How many rows `code … all` lists at most.
+/// Maximum number of rows of `code … all`.
 const ROWS_MAX: usize = 2_000;
 
-/// Runs `asm`: sets the syntax in which code shows instructions; without an argument,
-/// prints which one it is.
+/// Runs `asm`: sets the syntax of instructions. Without an argument, prints the present one.
 pub fn syntax(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         let code = &dialog.session.app.views.code;
@@ -25,8 +24,8 @@ pub fn syntax(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     sentence(format!("code is in {} syntax from now on", syntax.name()))
 }
 
-/// Runs `code`: lists the lines and instructions of a function that have most samples, in
-/// the order of the code; with `all`, every row.
+/// Runs `code`: lists the lines and instructions of a function that have most samples, in the order
+/// of the code. With `all`, lists every row.
 pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let (words, is_all) = match words.strip_suffix("all") {
         Some(rest) if rest.is_empty() || rest.ends_with(' ') => (rest.trim_end(), true),
@@ -71,7 +70,7 @@ pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Says whose code it is, how many samples hit there, and what is missing of it.
+/// Writes the function's name, the samples that hit its code, and what is missing from it.
 fn title(found: &CodeAnswer, answer: &mut Answer) {
     let source = match (&found.body.file, &found.body.text) {
         (Some(file), Some(text)) => format!("{file}, source: {}", text.origin),
@@ -97,8 +96,7 @@ fn title(found: &CodeAnswer, answer: &mut Answer) {
     }
 }
 
-/// Returns the sentence that explains the number of a row, with the heaviest of what it
-/// calls.
+/// Returns the sentence that explains the number in a row, with its heaviest callees.
 fn why(found: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let mut text = words::number(found, row, report);
     if let Some(spot) = found.spot(row) {

@@ -1,13 +1,13 @@
-//! The *commands*: one table says their names, short forms, arguments and what
-//! they answer. `help` and the manual are printed from it.
+//! The *commands*: one table has their names, short forms, arguments and functions. `help` and the
+//! manual are printed from it.
 
 use super::answer::{Answer, Trouble};
 use super::dialog::{Dialog, sentence};
 use super::{calls, code, knobs, lists, probes, tell, time, tree, write};
 use crate::words::text;
 
-/// A command of the dialog: what is typed, what `help` prints of it, and the function that
-/// runs it.
+/// A command of the dialog: its name and arguments, its text in `help`, and the function that runs
+/// it.
 pub struct Command {
     pub name: &'static str,
     /// The short form; empty if the command has none.
@@ -23,7 +23,7 @@ macro_rules! commands {
     };
 }
 
-/// In the order of the help. COUNT is how many rows; ROW is the number of one of
+/// All commands, in the order of the help. COUNT is a number of rows; ROW is the number of a row of
 /// the last list, or a function's name.
 #[rustfmt::skip]
 pub const COMMANDS: &[Command] = commands! {
@@ -69,15 +69,15 @@ pub const COMMANDS: &[Command] = commands! {
     "quit"      "q"  ""                     "leave; so does the end of input"                     tell::quit;
 };
 
-/// What COUNT, ROW, TIME and CLOCK mean. `help` prints it below the list of commands.
+/// Explains COUNT, ROW, TIME and CLOCK. `help` prints it below the list of commands.
 pub const WORDS: &str = "\
 COUNT is how many rows. ROW is the number of a row of the last list, or the name of a function; \
 without one it is the function asked about last. TIME is 30s or 10m, CLOCK is 14:02:40, as time shows it. \
 The first letters of a command are enough where no other begins so. \
 ^C stops an answer; at the prompt it leaves.";
 
-/// Splits a typed line into the command that its first word names and the words after it.
-/// An error if no command, or more than one, fits.
+/// Splits a typed line into the command that its first word names and the words after it. It is an
+/// error if no command, or more than one, matches.
 pub fn find(line: &str) -> Result<(&'static Command, &str), Trouble> {
     // `/hash` means `find hash`: no blank is needed after the slash.
     let line = line.trim();
@@ -88,8 +88,8 @@ pub fn find(line: &str) -> Result<(&'static Command, &str), Trouble> {
     named(word).map(|command| (command, rest.trim()))
 }
 
-/// Returns the command with this name or short form, or else the only one whose name begins
-/// so. The error lists the commands that fit, or suggests one that is spelled alike.
+/// Returns the command with this name or short form, or else the only one whose name begins with
+/// it. The error lists the matching commands, or suggests one with a similar spelling.
 pub fn named(word: &str) -> Result<&'static Command, Trouble> {
     let word = word.to_lowercase();
     let exact = |command: &&Command| command.name == word || command.short == word;
@@ -120,13 +120,13 @@ pub fn named(word: &str) -> Result<&'static Command, Trouble> {
 }
 
 impl Command {
-    /// Returns the name with its arguments, such as `callers [ROW]`.
+    /// Returns the name with its arguments, as in `callers [ROW]`.
     pub fn usage(&self) -> String {
         format!("{} {}", self.name, self.args).trim_end().to_owned()
     }
 }
 
-/// Runs `help`: lists all commands, or tells about the one that is named.
+/// Runs `help`: lists all commands, or describes the one that is named.
 pub fn help(_: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !words.is_empty() {
         let command = named(words)?;

@@ -1,4 +1,4 @@
-//! The *dialog*: a line in, an answer out. It reads nothing and writes nothing.
+//! The *dialog*: it takes a line and returns an answer. It does no input or output itself.
 
 use super::answer::{Answer, Row, Target, Trouble};
 use super::session::Session;
@@ -10,29 +10,27 @@ use crate::words::{names, text};
 use profile::{FunctionId, FunctionRow};
 use std::mem::{Discriminant, discriminant};
 
-/// How many functions are listed when a name fits several.
+/// Maximum number of functions that are listed when a name matches several.
 const GUESSES_MAX: usize = 9;
 
-/// The state that stays from one command to the next: the session, the numbered rows of the
-/// last list, and the function that was asked about last.
+/// The state that is kept from one command to the next: the session, the numbered rows of the last
+/// list, and the function of the last command.
 pub struct Dialog {
     pub session: Session,
     /// The numbered rows of the last list; row 1 is the first.
     pub rows: Vec<Row>,
-    /// The function that was asked about last.
+    /// The function of the last command.
     pub subject: Option<FunctionId>,
-    /// The kind of state that was printed last, so that it is printed again only when it
-    /// changes.
+    /// The kind of the last printed state, to print the state only when its kind changes.
     said: Option<Discriminant<crate::app::state::StateLine>>,
     ascii: bool,
     pub is_over: bool,
 }
 
 impl Dialog {
-    /// Starts a dialog about this session. With `ascii`, its lines have ASCII characters
-    /// only.
+    /// Starts a dialog about this session. If `ascii`, its lines contain only ASCII characters.
     pub fn new(mut session: Session, ascii: bool) -> Self {
-        // There are commands instead of keys.
+        // Sentences must not name keys, because the dialog has commands instead.
         session.app.keymap = Keymap::without_keys();
         Dialog {
             session,
@@ -44,7 +42,7 @@ impl Dialog {
         }
     }
 
-    /// Returns the lines that are printed before the first command.
+    /// Returns the lines to print before the first command.
     pub fn greet(&self) -> Vec<String> {
         let greeting = "proftop, line by line: help lists the commands, quit leaves";
         let mut lines = vec![greeting.to_owned()];
@@ -56,8 +54,8 @@ impl Dialog {
         self.clean(lines)
     }
 
-    /// Returns the state as a sentence if it is of another kind than last time. None if it
-    /// is not, or if there is nothing to report.
+    /// Returns the state as a sentence if its kind has changed since the last time. None if it has
+    /// not, or if there is nothing to report.
     pub(super) fn news(&mut self) -> Option<String> {
         let app = &self.session.app;
         let state = app.state.as_ref();
@@ -69,8 +67,8 @@ impl Dialog {
         state.map(|state| status::state::sentence(app, state))
     }
 
-    /// Removes whatever a terminal would act on. Every line passes here just before it is
-    /// printed.
+    /// Replaces the characters that a terminal acts on. Every line passes through here just before
+    /// it is printed.
     pub(super) fn clean(&self, lines: Vec<String>) -> Vec<String> {
         let clean = |line: String| {
             let line = line.replace(" \u{27f3}", " (more to come)");
@@ -84,8 +82,8 @@ impl Dialog {
         lines.into_iter().map(clean).collect()
     }
 
-    /// Returns the function that `words` mean: the number of a row, a name, or, if empty,
-    /// the function that was asked about last. Remembers it as the one asked about last.
+    /// Returns the function that `words` name: the number of a row, or a name. If empty, it is the
+    /// function of the last command. Remembers it as such.
     pub fn function(&mut self, words: &str) -> Result<FunctionId, Trouble> {
         let function = match words.parse::<usize>() {
             _ if words.is_empty() => self.subject.ok_or_else(|| {
@@ -102,8 +100,8 @@ impl Dialog {
         Ok(function)
     }
 
-    /// Returns the row with this number, counted from 1, of the last list. The error says
-    /// which numbers there are.
+    /// Returns the row with this number, counted from 1, of the last list. The error says which
+    /// numbers are valid.
     pub fn row(&self, number: usize) -> Result<&Row, Trouble> {
         let row = number.checked_sub(1).and_then(|at| self.rows.get(at));
         row.ok_or_else(|| match self.rows.len() {
@@ -113,8 +111,8 @@ impl Dialog {
         })
     }
 
-    /// Returns the function of exactly this name, or else the only one whose name contains
-    /// the words, or is shown like them in lists.
+    /// Returns the function of exactly this name, or else the only one whose name contains the
+    /// words, or whose short name equals them.
     fn named(&self, words: &str) -> Result<FunctionId, Trouble> {
         let functions = &self.session.app.shown.report.functions;
         let exact = functions.iter().find(|row| *row.name == *words);
@@ -144,8 +142,8 @@ impl Dialog {
         }
     }
 
-    /// Returns the function with this name and module as a target, or [`Target::Words`] if
-    /// it has no samples now.
+    /// Returns the function with this name and module as a target. It is [`Target::Words`] if the
+    /// function has no samples now.
     pub fn function_target(&self, name: &str, module: &str) -> Target {
         let functions = &self.session.app.shown.report.functions;
         let mut functions = functions.iter();
@@ -154,8 +152,7 @@ impl Dialog {
     }
 }
 
-/// Reads how many rows a command is to list: `usual` if no number was typed, no bound for
-/// `all`.
+/// Parses how many rows a command lists: `usual` if nothing was typed, no limit for `all`.
 pub fn count(words: &str, usual: usize) -> Result<usize, Trouble> {
     match words {
         "" => Ok(usual),
@@ -175,7 +172,7 @@ pub fn nothing(words: &str) -> Result<(), Trouble> {
     }
 }
 
-/// Returns an answer that is this one sentence.
+/// Returns an answer that consists of this sentence.
 pub fn sentence(words: impl Into<String>) -> Result<Answer, Trouble> {
     Ok(Answer::of(words))
 }

@@ -1,30 +1,28 @@
-//! Where lines come from: standard input, or the terminal itself while a
-//! recording comes in there.
+//! Where lines are read: standard input, or the terminal itself if standard input is a recording.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 
-/// The longest line that is accepted, in bytes. Nobody types longer ones, but some are
-/// pasted.
+/// Maximum length of a line in bytes. Longer ones are not typed, but may be pasted.
 const BYTES_MAX: u64 = 4096;
 
-/// What was read: a line without its end, the news that a line was longer than 4 KB and was
-/// skipped, or the end of input.
+/// The result of reading: a line without its newline, a line that was skipped because it has more
+/// than 4 KB, or the end of input.
 pub enum Line {
     Text(String),
     TooLong,
     End,
 }
 
-/// Where the lines of the user come from.
+/// The source of the user's lines.
 pub struct Input {
     reader: BufReader<Box<dyn Read + Send>>,
     is_terminal: bool,
 }
 
 impl Input {
-    /// Opens the terminal itself if standard input is taken by data, otherwise standard
-    /// input. An error if there is no terminal to open.
+    /// Opens the terminal itself if standard input contains data, otherwise standard input. It is
+    /// an error if there is no terminal to open.
     pub fn open(stdin_is_data: bool) -> io::Result<Self> {
         let (source, is_terminal): (Box<dyn Read + Send>, bool) = if stdin_is_data {
             (Box::new(File::open("/dev/tty")?), true)
@@ -37,12 +35,12 @@ impl Input {
         })
     }
 
-    /// Whether a terminal is read, and not a pipe or a file: only then a prompt is printed.
+    /// Whether the source is a terminal, and not a pipe or a file: only then a prompt is printed.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Reads the next line, and waits for it. Bytes that are no UTF-8 are replaced.
+    /// Waits for the next line and returns it. Invalid UTF-8 is replaced.
     pub fn read(&mut self) -> io::Result<Line> {
         read(&mut self.reader)
     }

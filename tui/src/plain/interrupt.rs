@@ -1,16 +1,15 @@
-//! ^C stops the answer that is under way; where there is none, and the second
-//! time, it ends the program.
+//! ^C stops the running answer. If there is none, or if it is pressed again, it ends the program.
 
 use profile::Cancel;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What ^C does now: cancels the answer that is being worked on, if there is one. Copies
-/// share it, as the thread that receives signals has one.
+/// The effect of ^C: it cancels the running answer, if there is one. Clones share the state,
+/// because the thread that receives signals has one.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<Mutex<Option<Cancel>>>);
 
 impl Interrupt {
-    /// Registers a new answer, and returns what tells it that it was stopped.
+    /// Registers a new answer, and returns the flag that says whether it was cancelled.
     pub fn begin(&self) -> Cancel {
         let cancel = Cancel::new();
         self.put(Some(cancel.clone()));
@@ -22,8 +21,8 @@ impl Interrupt {
         self.put(None);
     }
 
-    /// Handles ^C: stops the answer that is being worked on. Returns false if there was
-    /// none; the program is then to end.
+    /// Handles ^C: cancels the running answer. Returns false if there is none; then the program has
+    /// to end.
     pub fn press(&self) -> bool {
         let cancel = self.put(None);
         cancel.inspect(Cancel::cancel).is_some()

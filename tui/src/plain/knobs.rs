@@ -1,4 +1,4 @@
-//! What is counted: scope, window, filter, unit, baseline, and whether the
+//! The commands that change what is counted: scope, window, filter, unit, baseline, and whether the
 //! newest samples are shown.
 
 use super::answer::{Answer, Target, Trouble};
@@ -11,7 +11,7 @@ use crate::words::{metric, units, waits};
 use profile::Role;
 use profile::filter::{Action, Clause};
 
-/// Lets the app carry out an order, and returns what it has to say about it as the answer.
+/// Lets the app carry out an order, and returns its notice as the answer.
 pub fn apply(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     let Some(notice) = dialog.session.order(order)? else {
         return Ok(Answer::default());
@@ -25,7 +25,7 @@ pub fn apply(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     sentence(format!("{said}{back}"))
 }
 
-/// Reads the typed argument of an order, and lets the app carry it out.
+/// Parses the argument of an order, and lets the app carry it out.
 fn parsed(dialog: &mut Dialog, kind: Kind, words: &str) -> Result<Answer, Trouble> {
     let order = kind.order(words);
     apply(
@@ -39,8 +39,8 @@ pub fn pid(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Pid, words)
 }
 
-/// Runs `scope`: counts only the processes, or only the threads, with these row numbers;
-/// without an argument, prints what is counted.
+/// Runs `scope`: counts only the processes, or only the threads, with these row numbers. Without an
+/// argument, prints the scope.
 pub fn scope(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         let words = dialog.session.app.context().scope_words();
@@ -67,7 +67,7 @@ pub fn scope(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     apply(dialog, Order::Narrow(narrowing))
 }
 
-/// Joins several rows into one selection. An error if processes and threads are mixed.
+/// Joins several rows into one selection. It is an error if processes and threads are mixed.
 fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     let mut all = chosen.pop().ok_or_else(|| Trouble::usage("which rows?"))?;
     let count = chosen.len() + 1;
@@ -91,8 +91,8 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     Ok(all)
 }
 
-/// Runs `window`: sets the stretch of time that is counted, as a length, a row of `time`, a
-/// time of day, or since the mark; without an argument, prints what it is.
+/// Runs `window`: sets the range of time that is counted, as a length, a row of `time`, a time of
+/// day, or since the mark. Without an argument, prints it.
 pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let app = &dialog.session.app;
     if words.is_empty() {
@@ -114,13 +114,13 @@ pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Window, words)
 }
 
-/// Runs `mark`: counts only what is sampled from now on.
+/// Runs `mark`: counts only samples from now on.
 pub fn mark(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     apply(dialog, Order::Mark)
 }
 
-/// Runs `filter`: sets or removes the filter; without an argument, prints it.
+/// Runs `filter`: sets or removes the filter. Without an argument, prints it.
 pub fn filter(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         let filter = dialog.session.app.knobs.filter.to_string();
@@ -137,7 +137,7 @@ pub fn focus(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     by_function(dialog, words, Action::Focus, "only stacks with")
 }
 
-/// Runs `exclude`: leaves out samples whose stack has this function.
+/// Runs `exclude`: does not count samples whose stack has this function.
 pub fn exclude(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     by_function(dialog, words, Action::Exclude, "no stacks with")
 }
@@ -170,8 +170,7 @@ pub fn back(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     apply(dialog, Order::Back)
 }
 
-/// Runs `unit`: sets the unit in which amounts are printed; without an argument, prints
-/// which it is.
+/// Runs `unit`: sets the unit in which amounts are printed. Without an argument, prints it.
 pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         let words = dialog.session.app.context().unit_words();
@@ -180,8 +179,8 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Unit, words)
 }
 
-/// Runs `metric`: chooses what is counted of what a recording or this run counts; prints which it
-/// is and which others there are. Waits begin to be counted when one of their metrics is chosen.
+/// Runs `metric`: chooses one of the metrics of a recording or of this run, and prints it and the
+/// others. Choosing a metric of waits starts to count waits.
 pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !words.is_empty() {
         dialog.session.order(Order::Metric(words.to_owned()))?;
@@ -204,8 +203,7 @@ pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
-/// Runs `rate`: sets how many samples a second are taken on each CPU; without an argument,
-/// prints it.
+/// Runs `rate`: sets the number of samples per second on each CPU. Without an argument, prints it.
 pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         return sentence(match dialog.session.app.shown.source.rate_hz {
@@ -216,7 +214,7 @@ pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Rate, words)
 }
 
-/// Runs `baseline`: keeps what is counted now as A, which `diff` compares with.
+/// Runs `baseline`: keeps the samples that are counted now as A, with which `diff` compares.
 pub fn baseline(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     dialog.session.order(Order::Baseline)?;
@@ -227,7 +225,7 @@ pub fn baseline(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     ))
 }
 
-/// Runs `freeze`: keeps showing the present samples while sampling goes on.
+/// Runs `freeze`: keeps the present samples while sampling goes on.
 pub fn freeze(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     dialog.session.order(Order::Freeze(true))?;

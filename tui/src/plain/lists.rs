@@ -1,4 +1,4 @@
-//! Lists: functions, processes, threads, and what differs from a baseline.
+//! The commands that list functions, processes, threads, and differences from a baseline.
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, count};
@@ -20,10 +20,10 @@ use profile::{Activity, FunctionRow, ProcessId, ProcessRow, Report, ThreadRow};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many rows a list has unless a count is typed.
+/// Default for the number of rows of a list.
 const ROWS: usize = 10;
 
-/// Runs `top`: lists the functions in the order that `sort` chose.
+/// Runs `top`: lists the functions in the order that `sort` has set.
 pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;
     dialog.session.order(Order::View(ViewId::Functions))?;
@@ -38,7 +38,7 @@ pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Returns all functions in the order that `sort` chose.
+/// Returns all functions in the order that `sort` has set.
 fn sorted(app: &App) -> Vec<&FunctionRow> {
     let functions = &app.views.functions;
     let mut rows: Vec<&FunctionRow> = app.shown.report.functions.iter().collect();
@@ -51,8 +51,8 @@ fn sorted(app: &App) -> Vec<&FunctionRow> {
     rows
 }
 
-/// Adds the row of a function, with the sentence that explains its number. The band is told
-/// with shares only, in whose unit it is.
+/// Adds the row of a function, with the sentence that explains its number. The band is printed only
+/// with shares, because it is in percentage points.
 fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
     let base = app.shown.report.samples;
     let band = match scale.unit {
@@ -91,7 +91,7 @@ fn rest(rows: &[&FunctionRow], shown: usize, scale: &Scale, answer: &mut Answer)
     }
 }
 
-/// Returns the number of samples in the scale's unit, with the unit after it.
+/// Returns an amount in the scale's unit, followed by the unit.
 pub fn scaled(scale: &Scale, samples: u64) -> String {
     let number = scale.text(samples);
     match scale.unit {
@@ -119,8 +119,8 @@ pub fn sort(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     top(dialog, "")
 }
 
-/// Runs `find`: lists the functions whose names match a regular expression, and the share
-/// of all of them together.
+/// Runs `find`: lists the functions whose names match a regular expression, and the share of all of
+/// them together.
 pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         return Err(Trouble::usage("find what?"));
@@ -168,8 +168,8 @@ pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
-/// Runs `threads`: lists the threads with most samples; an error if the recording does not
-/// tell threads apart.
+/// Runs `threads`: lists the threads with most samples. It is an error if the recording does not
+/// distinguish threads.
 pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if let Some(why) = ViewId::Threads.lacking(&dialog.session.app.shown) {
         return Err(Trouble::say(why));
@@ -190,12 +190,12 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
-/// Returns on which machine somebody is, where there are several.
+/// Returns the words for the machine of a process, if the run has several machines.
 fn on(host: Option<&str>) -> String {
     host.map_or_else(String::new, |host| format!(" on {host}"))
 }
 
-/// What processes and threads have in common.
+/// The properties of a row that processes and threads share.
 struct Person<'a> {
     part: CountedAlone,
     /// Samples in the kernel.
@@ -203,16 +203,16 @@ struct Person<'a> {
     /// How many threads a process has; 0 for a thread.
     threads: u32,
     top_function: Option<&'a str>,
-    /// What it did, where time waited is counted.
+    /// Its states, if time waited is counted.
     activity: Option<&'a Activity>,
     /// The thread; 0 for a process.
     tid: u32,
-    /// What else has to be said, with a comma before it; else empty.
+    /// A note on the end of a process or on its machine, which begins with a separator; or empty.
     note: String,
 }
 
-/// Lists processes or threads, most samples first, whatever the order on the screen is.
-/// Rows can be named by their number to narrow the scope to them.
+/// Lists processes or threads, those with most samples first, whatever the order on the screen is.
+/// `scope` accepts the numbers of the rows.
 fn people<I: Item>(
     dialog: &mut Dialog,
     words: &str,
@@ -275,8 +275,8 @@ fn people<I: Item>(
     Ok(answer)
 }
 
-/// Runs `diff`: lists what takes more or less than in the baseline. An error if none was
-/// made.
+/// Runs `diff`: lists the functions that take more or less than in the baseline. It is an error if
+/// there is no baseline.
 pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;
     if dialog.session.app.knobs.baseline.is_none() {
@@ -284,8 +284,8 @@ pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             "nothing to compare with yet: baseline makes what is counted now A",
         ));
     }
-    // The app computes a comparison only while it shows one: it is shown for this one
-    // answer, and undone before the next command.
+    // The app computes a comparison only while it shows one. So it is shown for this answer, and
+    // hidden before the next command.
     let shown = dialog.session.order(Order::Difference(true));
     let diff = dialog.session.app.shown.comparison.functions.clone();
     dialog.session.order(Order::Back)?;
@@ -296,13 +296,13 @@ pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Returns the size of one side of a comparison, such as `1,204 samples in 30.0 s`.
+/// Describes one side of a comparison, as in `1,204 samples in 30.0 s`.
 pub fn side(side: &Side) -> String {
     let samples = units::counted(side.samples, "sample");
     format!("{samples} in {:.1} s", side.seconds)
 }
 
-/// Lists the first `count` functions of the difference, and sums up the rest.
+/// Lists the first `count` functions of the difference, and a line for the sum of the others.
 pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) {
     let sides = diff.sides();
     let change = |row: &DiffRow| sides.change(row.a_self, row.b_self);
@@ -345,7 +345,7 @@ pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) 
     }
 }
 
-/// Returns whether a function is on one side only, in words; else nothing.
+/// Returns words if the function is on one side only, else an empty string.
 fn came_or_went(row: &DiffRow) -> &'static str {
     match (row.is_new(), row.is_gone()) {
         (true, _) => ", new in B",

@@ -1,4 +1,4 @@
-//! Probes of functions: placed, told, taken away.
+//! The commands about probes of functions: placing, listing and removing them.
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, nothing, sentence};
@@ -10,18 +10,18 @@ use crate::words::{names, units};
 use engine::probes::{Latency, Probe, Seen, Stage};
 use std::time::Duration;
 
-/// How long we wait until the engine has carried out an order. To place a probe, its function
-/// has to be looked for in files, and the engine may be busy on a loaded machine.
+/// How long to wait for the engine to carry out an order. To place a probe it has to search files
+/// for the function, and the machine may be busy.
 const CARRIED_OUT: Duration = Duration::from_secs(20);
 
-/// How many callers, and how many values, are listed of each probe.
+/// Maximum number of callers that are listed of each probe, and of values.
 const SHARES: usize = 5;
 
-/// Runs `probe`: counts and times the calls of a function. Waits until the probe is placed,
-/// so that the answer can say whether it worked.
+/// Runs `probe`: counts and times the calls of a function. It waits until the probe is placed, so
+/// that the answer can say whether that worked.
 pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let is_typed = !words.is_empty() && words.parse::<usize>().is_err();
-    // A name that has no samples is looked for in the files of the targets.
+    // A name without samples is searched in the files of the targets.
     let probed = match dialog.function(words) {
         Ok(function) => Probed::Function(function),
         Err(_) if is_typed => Probed::Named(words.to_owned()),
@@ -41,14 +41,14 @@ pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             words::left(probe)
         ));
     }
-    // It was refused, or taken away at once.
+    // The probe was refused, or removed at once.
     let why = probes.word.as_ref().map(|word| word.sentence.to_string());
     Err(Trouble::say(
         why.unwrap_or_else(|| "it is gone already".into()),
     ))
 }
 
-/// Waits until the engine has carried out all orders about probes that were sent to it.
+/// Waits until the engine has carried out all orders about probes.
 fn wait_until_carried_out(dialog: &mut Dialog) -> Result<(), Trouble> {
     let session = &mut dialog.session;
     let sent = session.probe_orders();
@@ -66,7 +66,7 @@ fn wait_until_carried_out(dialog: &mut Dialog) -> Result<(), Trouble> {
     }
 }
 
-/// Runs `probes`: lists what each probe has counted: calls, times, values, callers.
+/// Runs `probes`: lists the results of each probe: calls, times, values, callers.
 pub fn probes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     let app = &dialog.session.app;
@@ -96,7 +96,7 @@ pub fn probes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Returns the row of a probe, such as `probe 2  burn  work  52s left, 1,204 calls/s`.
+/// Returns the row of a probe, as in `probe 2  burn  work  52s left, 1,204 calls/s`.
 fn line(probe: &Probe) -> String {
     let (name, module) = (names::short(&probe.name), names::module(&probe.module));
     let mut line = format!("probe {}  {name}  {module}", probe.number);
@@ -109,7 +109,7 @@ fn line(probe: &Probe) -> String {
     line
 }
 
-/// Lists how long calls took, which values they had, and where they came from.
+/// Lists how long calls took, their values, and their callers.
 fn tell_shares(seen: &Seen, answer: &mut Answer) {
     if let Some(latency) = &seen.latency {
         answer.bare_row(&histogram(latency));
@@ -128,8 +128,8 @@ fn tell_shares(seen: &Seen, answer: &mut Answer) {
     }
 }
 
-/// Returns the histogram of times as text: `1.02us 12, 2.05us 40` means 12 calls of 1.02 µs
-/// or more, but less than 2.05, and so on.
+/// Returns the histogram of times as text: `1.02us 12, 2.05us 40` means 12 calls of at least 1.02
+/// µs and less than 2.05 µs, and so on.
 fn histogram(latency: &Latency) -> String {
     let buckets = crate::views::probes::buckets(latency, usize::MAX);
     let words = buckets.map(|(from, calls)| format!("{from} {}", units::count(calls)));
@@ -143,13 +143,13 @@ pub fn unprobe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     changed(dialog, Order::Unprobe(choice))
 }
 
-/// Runs `renew`: lets one probe, or all, live another 60 seconds.
+/// Runs `renew`: extends the life of one probe, or of all, to another 60 seconds.
 pub fn renew(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let choice = choice(dialog, words)?;
     changed(dialog, Order::Renew(choice))
 }
 
-/// Runs `value`: sets what a probe reads at each call, as in `value arg1`, `value 2 arg1`
+/// Runs `value`: sets the value that a probe reads at each call, as in `value arg1`, `value 2 arg1`
 /// and `value none`. Without a number it is about the probe that was placed last.
 pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let (number, typed) = match words.split_once(' ') {
@@ -162,7 +162,7 @@ pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let order = Kind::Value
         .order(typed)
         .map_err(|why| Trouble::usage(why.clone()))?;
-    // Without a number the one that was placed last.
+    // Without a number it is about the probe that was placed last.
     let choice = match number {
         "" => ProbeChoice::Selected,
         number => choice(dialog, number)?,
@@ -173,14 +173,14 @@ pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
-/// Lets the app carry out an order about probes, and waits until the engine has done it.
+/// Lets the app carry out an order about probes, and waits until the engine has done so.
 fn changed(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     let answer = apply(dialog, order)?;
     wait_until_carried_out(dialog)?;
     Ok(answer)
 }
 
-/// Reads which probes are meant: a number, `all`, or nothing if there is only one.
+/// Parses which probes are meant: a number, or `all`; empty if there is only one.
 fn choice(dialog: &Dialog, words: &str) -> Result<ProbeChoice, Trouble> {
     match words {
         "all" => Ok(ProbeChoice::All),

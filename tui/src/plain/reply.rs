@@ -1,5 +1,5 @@
-//! Answering one line of the dialog: finds and runs the command, and returns its answer
-//! with what its numbers are shares of.
+//! Answers one line of the dialog: finds and runs the command, and returns its answer below a line
+//! about the samples to which the shares refer.
 
 use super::answer::Trouble;
 use super::command;
@@ -7,7 +7,7 @@ use super::dialog::Dialog;
 use crate::status;
 
 impl Dialog {
-    /// Returns the lines that answer a typed line. Empty for an empty line.
+    /// Returns the answer to a typed line. Empty for an empty line.
     pub fn answer(&mut self, line: &str) -> Vec<String> {
         if line.trim().is_empty() {
             return Vec::new();
@@ -22,7 +22,7 @@ impl Dialog {
             };
             (command.run)(self, rest).map_err(used)
         });
-        // It may have come with the answer.
+        // The state may have changed with the answer.
         lines.extend(self.news());
         match answer {
             Ok(_) if self.is_over => {}

@@ -1,5 +1,5 @@
-//! A *session* is the app without a screen: whatever it asks is answered before
-//! the next line is read, and it shows the newest snapshot there is.
+//! A *session* is the app without a screen: all its questions are answered before the next line is
+//! read, and it uses the newest snapshot.
 
 use super::answer::Trouble;
 use super::interrupt::Interrupt;
@@ -23,16 +23,16 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// How often we look for a new snapshot while waiting.
+/// Time between two checks for a new snapshot while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The first samples of a busy machine come within half a second.
+/// Limit for the first samples, which a busy machine has within half a second.
 const FIRST_SAMPLES: Duration = Duration::from_secs(2);
-/// Beginning to count waits takes a part of a second, on a busy machine more.
+/// Limit for starting to count waits, which takes a part of a second, on a busy machine more.
 const WAITS_BEGIN: Duration = Duration::from_secs(10);
-/// The engine reports once a second what it is asked for.
+/// Limit for the report of a new window. The engine reports once a second.
 const NEW_WINDOW: Duration = Duration::from_secs(3);
 
-/// Where a session gets snapshots and answers from, and where it sends orders to.
+/// The sources of snapshots and answers, and the channel for orders to the engine.
 pub struct Sources {
     pub feed: watch::Receiver<Arc<Snapshot>>,
     pub control: mpsc::UnboundedSender<Command>,
@@ -46,20 +46,20 @@ pub struct Sources {
 pub struct Session {
     pub app: App,
     sources: Sources,
-    /// The snapshot that the app was given last.
+    /// The last snapshot that the app got.
     newest: Option<Arc<Snapshot>>,
-    /// Whether an answer was given before: the first one waits for samples.
+    /// Whether an answer was given before. The first one waits for samples.
     has_begun: bool,
-    /// How many orders about probes the engine was sent.
+    /// Number of orders about probes that were sent to the engine.
     probe_orders: u64,
     started: Instant,
     pub interrupt: Interrupt,
-    /// Stops the answer that is being made.
+    /// Cancels the running answer.
     cancel: Cancel,
 }
 
 impl Session {
-    /// Starts a session; `interrupt` is shared with the thread that receives ^C.
+    /// Creates a session. `interrupt` is shared with the thread that receives ^C.
     pub fn new(app: App, sources: Sources, interrupt: Interrupt) -> Self {
         Session {
             app,
@@ -73,8 +73,8 @@ impl Session {
         }
     }
 
-    /// Begins an answer, which ^C stops from now on. The first answer waits for the first
-    /// samples, or for a whole file to be read.
+    /// Begins an answer, which ^C cancels from now on. The first answer waits for the first
+    /// samples, or until a whole file is read.
     pub fn begin(&mut self) {
         self.cancel = self.interrupt.begin();
         self.catch_up();
@@ -91,7 +91,7 @@ impl Session {
         self.interrupt.end();
     }
 
-    /// Whether the user has stopped this answer with ^C.
+    /// Whether the user has cancelled this answer with ^C.
     pub fn is_stopped(&self) -> bool {
         self.cancel.is_cancelled()
     }
@@ -101,14 +101,14 @@ impl Session {
         is_running(&self.app)
     }
 
-    /// How many orders about probes the engine was sent, which counts those that it has
-    /// carried out.
+    /// Returns the number of orders about probes that were sent to the engine. The engine reports
+    /// how many it has carried out.
     pub fn probe_orders(&self) -> u64 {
         self.probe_orders
     }
 
-    /// Has the app do an order, and waits until it shows what that asks for. Returns what
-    /// there is to say about it.
+    /// Lets the app carry out an order, and waits until it shows the result. Returns the app's
+    /// notice, if it has one.
     pub fn order(&mut self, order: Order) -> Result<Option<Notice>, Trouble> {
         self.send(Event::Order(order));
         let reply = self.app.take_reply();
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Takes in snapshots until `holds` is true, the limit is over, or the user presses ^C.
+    /// Takes snapshots until `holds` is true, the limit is over, or the user presses ^C.
     pub fn wait(&mut self, limit: Duration, holds: impl Fn(&App) -> bool) {
         let end = Instant::now().checked_add(limit);
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Gives the app the newest snapshot, or a tick if it has that one.
+    /// Sends the newest snapshot to the app, or a tick if the app has it already.
     fn catch_up(&mut self) {
         let snapshot = Arc::clone(&self.sources.feed.borrow_and_update());
         let is_new = |known: &Arc<Snapshot>| !Arc::ptr_eq(known, &snapshot);
@@ -149,8 +149,8 @@ impl Session {
         }
     }
 
-    /// Hands an event to the app and performs the effects that it returns. Questions that
-    /// views ask in order to draw themselves are not answered, because nothing is drawn.
+    /// Sends an event to the app and performs the effects that it returns. Questions of views are
+    /// not answered, because nothing is drawn.
     fn send(&mut self, event: Event) {
         let mut effects = self.app.update(event, self.started.elapsed());
         while let Some(effect) = effects.pop() {
@@ -165,7 +165,7 @@ impl Session {
                         None => self.app.give_up_report(),
                     }
                 }
-                // The engine may have ended; then there is no other window.
+                // Sending fails if the engine has ended; then the window stays.
                 Effect::SetWindow(span) => {
                     let _ = self.sources.control.send(Command::SetWindow(span));
                 }
@@ -187,22 +187,22 @@ impl Session {
         }
     }
 
-    /// Asks for callers, callees, heaviest stack and trend of a function. An error if there
-    /// are no samples yet, or after ^C.
+    /// Returns the callers, callees, heaviest stack and trend of a function. It is an error if
+    /// there are no samples yet, or after ^C.
     pub fn page(&self, function: FunctionId) -> Result<PageAnswer, Trouble> {
         let ask = self.ask::<_, PageAnswer>(function)?;
         PageAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
     }
 
-    /// Asks for a call tree of what is counted. An error if there are no samples yet, or
+    /// Returns a call tree of the counted samples. It is an error if there are no samples yet, or
     /// after ^C.
     pub fn tree(&self, wanted: TreeWanted) -> Result<TreeAnswer, Trouble> {
         let ask = self.ask::<_, TreeAnswer>(wanted)?;
         TreeAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
     }
 
-    /// Asks for the samples of each second of all that is kept. An error if there are no
-    /// samples yet, or after ^C.
+    /// Returns the number of samples in each second of all that is kept. It is an error if there
+    /// are no samples yet, or after ^C.
     pub fn time(&self) -> Result<TimeAnswer, Trouble> {
         let wanted = TimeWanted {
             by: HeatBy::Parts,
@@ -214,7 +214,7 @@ impl Session {
         TimeAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
     }
 
-    /// Asks for the source lines and instructions of a function. An error if there are no
+    /// Returns the source lines and instructions of a function. It is an error if there are no
     /// samples yet, or after ^C.
     pub fn code(&mut self, function: FunctionId) -> Result<CodeAnswer, Trouble> {
         let wanted = CodeWanted {
@@ -228,8 +228,8 @@ impl Session {
         answer.ok_or(Trouble::Stopped)
     }
 
-    /// Asks for the modules with frames that have no names for this reason, and for what
-    /// would give them some. An error if there are no samples yet, or after ^C.
+    /// Returns the modules with frames that have no names for this reason, and advice on how to get
+    /// names. It is an error if there are no samples yet, or after ^C.
     pub fn cause(&mut self, reason: NoName) -> Result<CauseAnswer, Trouble> {
         let wanted = CauseWanted::of(reason, &self.app.shown);
         let ask = self.ask::<_, CauseAnswer>(wanted)?;
@@ -237,7 +237,7 @@ impl Session {
         CauseAnswer::new(&ask, library, &self.cancel).ok_or(Trouble::Stopped)
     }
 
-    /// Returns what tells long work that the user has stopped this answer.
+    /// Returns the flag that says whether the user has cancelled this answer.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }

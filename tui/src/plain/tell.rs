@@ -1,4 +1,4 @@
-//! What is known about the numbers, and about the dialog itself.
+//! The commands that explain numbers, and those about the dialog itself.
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, count, nothing, sentence};
@@ -11,10 +11,10 @@ use engine::snapshot::{Span, TargetState};
 use profile::NoName;
 use std::time::Duration;
 
-/// How many lines of the command's output are printed unless a count is typed.
+/// Default for how many lines of the command's output are printed.
 const LINES: usize = 20;
 
-/// Runs `explain`: prints how the figure in a row came about.
+/// Runs `explain`: prints how the number in a row was obtained.
 pub fn explain(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let number = words
         .parse()
@@ -42,7 +42,7 @@ pub fn health(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Lists the modules that frames without names for this reason are in, and what to type.
+/// Lists the modules of frames without names for this reason, and what to type to get names.
 fn modules(dialog: &mut Dialog, reason: NoName, answer: &mut Answer) -> Result<(), Trouble> {
     let found = dialog.session.cause(reason)?;
     for line in cause_lines(Some(&found)) {
@@ -64,8 +64,7 @@ fn modules(dialog: &mut Dialog, reason: NoName, answer: &mut Answer) -> Result<(
     Ok(())
 }
 
-/// Runs `status`: prints what is sampled, in which order functions are listed, and the
-/// state.
+/// Runs `status`: prints the target, the order of functions, and the state.
 pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     let app = &dialog.session.app;
@@ -103,19 +102,19 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Returns how long was sampled, or how long a recording is.
+/// Returns the duration of sampling, or of a recording.
 fn time(app: &App) -> String {
     units::clock(app.shown.run.elapsed)
 }
 
-/// Runs `wait`: waits for the given time; without one, until the window is full or a file
-/// is read.
+/// Runs `wait`: waits for the given time. Without one, waits until the window is full or a file is
+/// read.
 pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let limit = match words {
         "" => None,
         _ => Some(values::keep(words).map_err(Trouble::Usage)?),
     };
-    // Of a recording the window is full when all of it is read.
+    // The window of a recording is full when all of it is read.
     let is_full = |app: &App| {
         let wanted = match app.shown.asked.window {
             Span::Seconds(seconds) => Duration::from_secs(seconds.into()),
@@ -139,7 +138,7 @@ pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
-/// Runs `output`: prints the last lines that the command that proftop started has written.
+/// Runs `output`: prints the last lines that the started command has written.
 pub fn output(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, LINES)?;
     let lines = &dialog.session.app.shown.run.command_output;

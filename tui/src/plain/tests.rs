@@ -1,6 +1,6 @@
-//! The dialog on the recording that is built in.
+//! Tests of the dialog with the built-in recording.
 
-/// Any lines at all.
+/// Tests with random lines.
 mod random;
 
 use super::dialog::Dialog;
@@ -48,7 +48,7 @@ impl Talk {
         Self::on(Arc::clone(&DEMO), false)
     }
 
-    /// What is said to a line, as one text. The state was told before.
+    /// Returns the answer to a line as one text. The state was printed before.
     fn ask(&mut self, line: &str) -> String {
         let lines = self.dialog.answer(line);
         for line in &lines {
@@ -58,7 +58,7 @@ impl Talk {
     }
 }
 
-/// Of its first line.
+/// Returns the number of samples in the first line of an answer.
 fn samples(answer: &str) -> u64 {
     let base = answer.lines().find(|line| line.contains(" sample"));
     let number = base.and_then(|line| line.split(' ').next());
@@ -95,7 +95,7 @@ fn every_answer_begins_with_its_base() {
             "scope" | "focus" | "exclude" => continue,
             "quit" => continue,
             "mark" => continue,
-            // Recordings have none.
+            // Recordings have no probes.
             "probe" | "value" | "renew" | "unprobe" => continue,
             "explain" => "1",
             "page" | "callers" | "callees" | "code" => "1",
@@ -125,14 +125,14 @@ fn numbers_are_rows_of_the_last_list() {
         callers.contains(&format!("callers of {name}:")),
         "{callers}"
     );
-    // The function asked about last.
+    // Without an argument, it is the function of the last command.
     assert!(talk.ask("callees").contains(&format!("callees of {name}:")));
     talk.ask("top 5");
     let brief = crate::words::names::brief(name);
     assert!(talk.ask("explain 2").contains(&brief));
     assert!(talk.ask("explain 6").contains("rows 1 to 5"));
     assert!(talk.ask("explain x").contains("usage: explain ROW"));
-    // By its name.
+    // The function may also be given by its name.
     assert!(talk.ask(&format!("page {name}")).contains("heaviest stack"));
 }
 
@@ -278,7 +278,7 @@ fn a_baseline_is_compared_with() {
     talk.ask("window all");
     let diff = talk.ask("diff 3");
     assert!(diff.contains("A: ") && diff.contains("CPU-ms/s"), "{diff}");
-    // What follows counts as before.
+    // The commands that follow count as before.
     assert!(!talk.ask("top").contains("DIFF"));
 }
 
@@ -383,7 +383,7 @@ fn time_waited_is_not_called_cpus() {
     let mut talk = Talk::on(Arc::new(crate::fixture::waiting()), false);
     talk.ask("unit cpus");
     let answer = talk.ask("threads");
-    // The first line has what proftop itself costs.
+    // The first line has the cost of proftop itself.
     let threads: Vec<&str> = answer.lines().skip(1).collect();
     let threads = threads.join("\n");
     assert!(threads.contains("0.50 threads  worker[4123]"), "{threads}");

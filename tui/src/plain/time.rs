@@ -1,4 +1,4 @@
-//! When samples were taken, in numbers, and what was different then.
+//! The commands about time: when samples were taken, and what was different then.
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
@@ -11,18 +11,18 @@ use crate::{calendar, values};
 use profile::diff::{Apart, Diff, apart};
 use profile::{Query, TimeRange};
 
-/// How many stretches of equal length the whole time is divided into, at most.
+/// Maximum number of ranges of equal length into which the whole time is divided.
 const ROWS: usize = 12;
-/// The lengths in seconds that a stretch may have: the shortest that needs no more than
-/// [`ROWS`] is taken.
+/// The possible lengths of a range in seconds. The shortest one that gives at most [`ROWS`] ranges
+/// is used.
 const STEPS: [usize; 15] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400,
 ];
-/// How many functions are listed that differ between two times.
+/// Maximum number of functions that are listed as different between two times.
 const CHANGES: usize = 8;
 
-/// Runs `time`: lists samples over time; with a row or a time of day, what was different
-/// then. An error if the recording does not say when samples were taken.
+/// Runs `time`: lists samples over time. With a row or a time of day, lists what was different
+/// then. It is an error if the recording does not say when samples were taken.
 pub fn time(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if let Some(why) = ViewId::Time.lacking(&dialog.session.app.shown) {
         return Err(Trouble::say(why));
@@ -33,8 +33,7 @@ pub fn time(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
-/// Lists samples over all the time that is kept, in stretches of equal length: a curve in
-/// words.
+/// Lists samples over all the time that is kept, in ranges of equal length.
 fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
     let found = dialog.session.time()?;
     let seconds = seconds(&found);
@@ -61,8 +60,7 @@ fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
         units::count(seconds[least]),
         clock(least)
     ));
-    // The shortest step with which all fit, else as many seconds as need no more than
-    // `ROWS` rows.
+    // The shortest step with which all fit, else as many seconds as give at most `ROWS` rows.
     let step = STEPS
         .iter()
         .find(|step| seconds.len().div_ceil(**step) <= ROWS)
@@ -87,17 +85,17 @@ fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Returns the samples of each second. The last second may not be over yet.
+/// Returns the number of samples in each second. The last second may not be over yet.
 fn seconds(found: &TimeAnswer) -> Vec<u64> {
     let map = &found.all;
     (0..map.columns()).map(|at| map.cell(at, 0)).collect()
 }
 
-/// Returns the position of the second with most samples, or with least. None if there are
-/// none.
+/// Returns the position of the second with most samples, or with least. None if there are no
+/// seconds.
 fn extreme(seconds: &[u64], is_most: bool) -> Option<usize> {
     let whole = match seconds.len() {
-        // Parts of a second are not quiet ones.
+        // The first and last second may be incomplete, so their counts may be too low.
         3.. => 1..seconds.len() - 1,
         all => 0..all,
     };
@@ -109,14 +107,14 @@ fn extreme(seconds: &[u64], is_most: bool) -> Option<usize> {
     }
 }
 
-/// Returns how many CPUs were busy, such as `, 0.75 CPU`; empty if the rate is not known.
+/// Returns how many CPUs were busy, as in `, 0.75 CPU`. Empty if the rate is not known.
 fn cpus(found: &TimeAnswer, samples: u64, seconds: usize) -> String {
     let rate = found.all.rate_hz;
     let cpus = units::cpus(samples, rate, seconds as f64);
     cpus.map_or_else(String::new, |cpus| format!(", {cpus:.2} CPU"))
 }
 
-/// Returns a time of the profile as the local time of day, such as `14:02:40`.
+/// Returns a time of the profile as the local time of day, as in `14:02:40`.
 fn clock(found: &TimeAnswer, ns: u64) -> String {
     calendar::of_day(unix_ms(found, ns))
 }
@@ -131,8 +129,8 @@ fn unix_ms(found: &TimeAnswer, ns: u64) -> i64 {
     ((ns / 1_000_000) as i64).saturating_add(found.epoch_unix_ms)
 }
 
-/// Reads a stretch of time from `14:02:40` (one second), `14:02:40 5s`, or the number of a
-/// row. Returns its start and end in nanoseconds of the profile's time.
+/// Parses a range of time: `14:02:40` (one second), `14:02:40 5s`, or the number of a row. Returns
+/// its start and end in nanoseconds of the profile's clock.
 pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
     if let Ok(number) = words.parse() {
         return match dialog.row(number)?.target {
@@ -151,7 +149,7 @@ pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
     let (first, count) = (found.all.first_second, found.all.columns() as u64);
     let is_it =
         |second: &u64| calendar::second_of_day(unix_ms(&found, second * SECOND_NS)) == wanted;
-    // The newest one: more than a day may be kept, and a time of day comes again.
+    // If more than a day is kept, a time of day occurs several times. The newest one is meant.
     let second = (first..first + count).rev().find(is_it).ok_or_else(|| {
         Trouble::say(format!(
             "{clock_word} is not in what is kept: that is {} to {} {}",
@@ -167,7 +165,7 @@ pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
     ))
 }
 
-/// Reads `14:02` or `14:02:40` as seconds since midnight. None if it is no time of day.
+/// Parses `14:02` or `14:02:40` as seconds since midnight. None if it is not a time of day.
 fn read_clock(word: &str) -> Option<u64> {
     let parts: Vec<&str> = word.split(':').collect();
     let number = |text: &str, below: u64| text.parse().ok().filter(|number| *number < below);
@@ -179,14 +177,14 @@ fn read_clock(word: &str) -> Option<u64> {
     Some(hour * 3_600 + minute * 60 + second)
 }
 
-/// Compares a stretch of time with what was before or after it.
+/// Compares a range of time with the time before or after it.
 fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     let (start, end) = stretch(dialog, words)?;
     let found = dialog.session.time()?;
     let map = &found.all;
     let first = map.first_second * SECOND_NS;
     let last = first + map.columns() as u64 * SECOND_NS;
-    // Compared is with the time before or after, whichever is longer.
+    // The comparison is with the time before or after it, whichever is longer.
     let (before, after) = (start.saturating_sub(first), last.saturating_sub(end));
     let (rest, side_name) = if before >= after {
         ((first, start), "before")
@@ -201,8 +199,8 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
         .view
         .as_ref()
         .ok_or_else(|| Trouble::say("no samples have come yet"))?;
-    // `TimeRange::between` is without its start and with its end; here it is the other way
-    // round.
+    // `TimeRange::between` excludes its start and includes its end. Here the start is included and
+    // the end excluded.
     let query = |(start, end): (u64, u64)| Query {
         window: TimeRange::between(start.saturating_sub(1), end.saturating_sub(1)),
         ..shown.asked.query.clone()
@@ -231,8 +229,8 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Says which functions differ significantly from all the other time, in the same words as
-/// the map of time on the screen.
+/// Says which functions differ significantly from all the other time, in the same words as the map
+/// of time on the screen.
 fn sure(apart: &[Apart]) -> String {
     if apart.is_empty() {
         return "nothing is surely different from all the other time".into();

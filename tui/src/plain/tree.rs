@@ -1,4 +1,5 @@
-//! The call tree as rows, each with its level: indentation cannot be heard.
+//! The command `tree`: prints the call tree as rows with their levels, because a screen reader does
+//! not read indentation.
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
@@ -7,16 +8,16 @@ use crate::words::{metric, names, units};
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
 use profile::{Metric, Report, Role};
 
-/// How many levels are printed unless `depth` is typed.
+/// Default for the number of levels.
 const LEVELS: u32 = 6;
-/// The largest number that may be typed.
+/// Maximum number of levels.
 const LEVELS_MAX: u32 = 200;
-/// Children with a smaller share of all samples, in percent, are summed up in one line.
+/// Children with a smaller share of all samples, in percent, are joined in one line.
 const SHARE_MIN: f64 = 1.0;
-/// How many rows are printed at most.
+/// Maximum number of rows.
 const ROWS_MAX: usize = 60;
 
-/// What was typed after `tree`.
+/// The arguments of `tree`.
 #[derive(Default)]
 struct Wanted {
     direction: Direction,
@@ -25,8 +26,8 @@ struct Wanted {
     from: String,
 }
 
-/// Runs `tree`: prints the call tree, or what is below one row or function. Runs of frames
-/// with only one callee become one row.
+/// Runs `tree`: prints the call tree, or the part below one row or function. Chains of frames with
+/// only one callee become one row.
 pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let wanted = Wanted::read(words)?;
     let levels = wanted.levels.unwrap_or(LEVELS);
@@ -67,8 +68,8 @@ pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 }
 
 impl Wanted {
-    /// Reads `up`, a row or a name, and `depth N` at the end; each may be missing. `up`
-    /// stands for the tree of callers.
+    /// Parses `up`, a row or a name, and `depth N` at the end; each may be missing. `up` chooses
+    /// the tree of callers.
     fn read(words: &str) -> Result<Self, Trouble> {
         let mut wanted = Wanted::default();
         let mut words = words.split_whitespace().peekable();
@@ -95,7 +96,7 @@ impl Wanted {
     }
 }
 
-/// Returns where the printed tree begins. None for the root.
+/// Returns where the printed tree begins. None means the root.
 fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble> {
     if wanted.from.is_empty() {
         return Ok(None);
@@ -103,8 +104,8 @@ fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble
     if let Ok(number) = wanted.from.parse() {
         let target = dialog.row(number)?.target.clone();
         let is_up = wanted.direction == Direction::BottomUp;
-        // A path does not exist in the tree of the other direction: look for its function
-        // there.
+        // A path does not exist in the tree of the other direction: there, the function is
+        // searched.
         if matches!(&target, Target::Node { direction, .. } if !is_up || *direction == wanted.direction)
         {
             return Ok(Some(target));
@@ -114,7 +115,7 @@ fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble
     Ok(Some(Target::Function(function)))
 }
 
-/// Returns the first line, which says what is printed. `total` has the samples of a
+/// Returns the first line, which says what is printed. `total` is the number of samples of a
 /// function that is in several places; `start` is then the place that has most of them.
 fn head(
     answer: &TreeAnswer,
@@ -142,24 +143,24 @@ fn head(
     }
 }
 
-/// Writes the rows of the tree, depth first, as far as [`ROWS_MAX`].
+/// Writes the rows of the tree, depth first, up to [`ROWS_MAX`].
 struct Printer<'a> {
     tree: &'a CallTree,
     answer: Answer,
     report: &'a Report,
-    /// What is counted, if that is not time on CPUs.
+    /// The metric; None for time on CPUs.
     counted: Option<&'a Metric>,
     samples: u64,
-    /// How many levels are printed.
+    /// Maximum number of levels.
     levels: u32,
-    /// The way from the root to where the printer is, which a row keeps so that it can be
-    /// continued.
+    /// The path from the root to the present node. Each row keeps it, so that `tree` can continue
+    /// there.
     path: Vec<NodeKind>,
 }
 
 impl Printer<'_> {
-    /// Writes the rows below a node. Children come with most samples first, so that the
-    /// small ones are the last, and become one line.
+    /// Writes the rows below a node. Children are sorted by samples, so the small ones are last and
+    /// are joined in one line.
     fn children(&mut self, node: &Node, level: u32) {
         let children = self.tree.children(node);
         let large = |child: &Node| profile::percent(child.samples, self.samples) >= SHARE_MIN;
@@ -190,8 +191,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Walks down while each frame has no samples of its own and calls only one other: such
-    /// a chain is one row. Returns its last node.
+    /// Walks down while each frame has no samples of its own and only one callee: such a chain is
+    /// one row. Returns its last node.
     fn follow_chain(&mut self, node: &Node) -> Node {
         let mut end = *node;
         self.path.push(end.kind);
@@ -204,8 +205,7 @@ impl Printer<'_> {
         end
     }
 
-    /// Adds the row of a chain of `frames` frames that begins at `first` and ends at
-    /// `node`.
+    /// Adds the row of a chain of `frames` frames that begins at `first` and ends at `node`.
     fn line(&mut self, first: &Node, node: &Node, frames: usize, level: u32) {
         let (name, module, function) = match node.kind {
             NodeKind::Function { id, .. } => {
@@ -229,7 +229,7 @@ impl Printer<'_> {
             }
         };
         let percent = |samples| units::share(self.report, samples, self.samples);
-        // Deeper, blanks would push the name out of sight.
+        // The indentation is limited, so that the name stays visible.
         let indent = "  ".repeat(level.min(20) as usize);
         let is_last = level == self.levels && self.tree.has_children(node);
         let text = format!(

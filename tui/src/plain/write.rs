@@ -1,4 +1,4 @@
-//! What is counted, to a file.
+//! The command `write`: writes the counted samples to a file.
 
 use super::answer::{Answer, Trouble};
 use super::dialog::{Dialog, sentence};
@@ -11,14 +11,14 @@ use crate::words::units;
 use profile::formats::Format;
 use std::path::Path;
 
-/// The flags that are typed before the name of the file.
+/// The flags before the name of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Flags {
     overwrite: bool,
     manner: Manner,
 }
 
-/// Splits what was typed into flags and the name of the file, which may contain blanks.
+/// Splits the arguments into flags and the name of the file, which may contain blanks.
 fn flags(words: &str) -> (Flags, &str) {
     let mut flags = Flags::default();
     let mut rest = words.trim();
@@ -29,7 +29,7 @@ fn flags(words: &str) -> (Flags, &str) {
             "-n" => flags.manner.hides_names = true,
             "-s" => flags.manner.omits_symbols = true,
             "-b" => flags.manner.omits_build_ids = true,
-            // Whatever else begins with `-` is the name of a file.
+            // Any other word that begins with `-` is part of the name.
             _ => break,
         }
         rest = behind.trim_start();
@@ -37,8 +37,7 @@ fn flags(words: &str) -> (Flags, &str) {
     (flags, rest)
 }
 
-/// Runs `write`: writes what is counted to a file, in the format that the end of its name
-/// tells.
+/// Runs `write`: writes the counted samples to a file, in the format of its extension.
 pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let (Flags { overwrite, manner }, name) = flags(words);
     let path = Path::new(name);

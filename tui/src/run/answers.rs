@@ -1,4 +1,4 @@
-//! The threads that answer questions, so that the screen never waits for one.
+//! The threads that answer questions of the app, so that the screen never waits for an answer.
 
 use crate::code::{Body, FileLibrary, Library, SourceMap, Wanted};
 use crate::desk::{Answer, Lane, Question};
@@ -11,15 +11,16 @@ use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// One thread for each kind of question, so that no question waits for one of another kind.
+/// One thread for each kind of question, so that questions of different kinds do not wait for each
+/// other.
 #[derive(Debug)]
 pub struct Workers {
-    /// Makes the reports that the knobs ask for.
+    /// Makes the reports for new settings of the knobs.
     reports: AnswerWorker,
     views: AnswerWorker,
-    /// Answers the views beside the open one.
+    /// Answers the questions of views beside the open one.
     besides: AnswerWorker,
-    /// Reads files, which may take long.
+    /// Answers questions about code. It reads files, which may take long.
     codes: AnswerWorker,
 }
 
@@ -34,7 +35,7 @@ impl Workers {
         })
     }
 
-    /// Hands a question to the thread of its lane, where it cancels the one before.
+    /// Sends a question to the thread of its lane, where it cancels the previous one.
     pub fn ask(&mut self, question: Question) {
         let worker = match question.lane() {
             Lane::Report => &mut self.reports,
@@ -44,7 +45,7 @@ impl Workers {
         worker.ask(question);
     }
 
-    /// Hands over the question of a view beside the open one.
+    /// Sends the question of a view beside the open one.
     pub fn ask_beside(&mut self, question: Question) {
         self.besides.ask(question);
     }
@@ -61,7 +62,7 @@ impl Workers {
     }
 }
 
-/// A thread that answers one question at a time. A new question cancels the one before.
+/// A thread that answers one question at a time. A new question cancels the previous one.
 #[derive(Debug)]
 pub struct AnswerWorker {
     questions: Sender<(Question, Cancel)>,
@@ -85,7 +86,7 @@ impl AnswerWorker {
         })
     }
 
-    /// Asks a question, and cancels the one before.
+    /// Sends a question, and cancels the previous one.
     pub fn ask(&mut self, question: Question) {
         self.cancel.cancel();
         self.cancel = Cancel::new();
@@ -93,7 +94,7 @@ impl AnswerWorker {
         let _ = self.questions.send((question, self.cancel.clone()));
     }
 
-    /// Waits for an answer; may be given up at any time.
+    /// Waits for an answer. The future can be dropped at any time without losing one.
     pub async fn answered(&mut self) -> Answer {
         match self.answers.recv().await {
             Some(answer) => answer,
@@ -108,7 +109,7 @@ impl Drop for AnswerWorker {
     }
 }
 
-/// The library of workers that are asked for no code.
+/// The library of workers that get no questions about code.
 #[derive(Debug)]
 pub struct NoLibrary;
 
@@ -118,7 +119,7 @@ impl Library for NoLibrary {
     }
 }
 
-/// After this time without a question the library frees what it only kept for the next one.
+/// After this time without a question, the library frees what it keeps for later ones.
 const REST_AFTER: Duration = Duration::from_secs(20);
 
 fn work(
@@ -136,8 +137,7 @@ fn work(
         match next {
             Ok((question, cancel)) => {
                 is_rested = false;
-                // A panic costs this answer only: the view asks again with the next
-                // snapshot.
+                // A panic affects only this answer: the view asks again with the next snapshot.
                 let answer = faults::catch("answering a view's question", || {
                     question.answer(&mut library, &cancel)
                 });

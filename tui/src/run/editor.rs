@@ -1,5 +1,5 @@
-//! The user's *editor*, which gets the terminal for as long as it runs. No shell
-//! is between: a path is an argument and nothing else.
+//! Runs the user's *editor*, which gets the terminal until it ends. It is started without a shell,
+//! so that a path is an argument and nothing else.
 
 use super::{Event, Run};
 use crossterm::event::EventStream;
@@ -11,12 +11,12 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 impl Run {
-    /// Suspends the screen, waits for the editor, and comes back. Samples come in
+    /// Suspends the screen, waits for the editor, and restores the screen. Sampling goes on
     /// meanwhile.
     pub(super) async fn edit(&mut self, path: &Path, line: u32) -> io::Result<()> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let wanted = variable("VISUAL").or_else(|| variable("EDITOR"));
-        // As sudo and cron do if nobody says what.
+        // The default of sudo and cron.
         let wanted = wanted.unwrap_or_else(|| "vi".into());
         let Ok(wanted) = wanted.into_string() else {
             let why = "EDITOR is no text".to_owned();
@@ -26,11 +26,11 @@ impl Run {
             return self.handle_quiet_event(Event::Edited(Err("EDITOR is blank".into())));
         };
         self.leave().await;
-        // A reader of our own would take the editor's keys away.
+        // Our reader would take keys from the editor.
         self.input = None;
         let mut editor = Command::new(&program);
         editor.args(arguments);
-        // Under sudo: whatever it is told to open or to run is the user's business.
+        // Under sudo the editor runs as the user, and so does all that it opens or starts.
         UserRights::current().apply_to(&mut editor);
         let edited = match editor.spawn() {
             Ok(child) => wait(child).await,
@@ -38,7 +38,7 @@ impl Run {
                 "{program} does not start: {error}; EDITOR names the editor that you want"
             )),
         };
-        // Keys of the editor, such as ^C, were signals for us as well.
+        // Keys in the editor, such as ^C, have also sent signals to this process.
         self.signals.forget();
         self.input = Some(EventStream::new());
         self.guard.enter()?;
@@ -47,8 +47,8 @@ impl Run {
     }
 }
 
-/// Waits for the editor to end. If it is stopped (^Z) the user wants the shell back, so
-/// that we stop as well; the shell continues both.
+/// Waits for the editor to end. If the editor is stopped (^Z), the user wants the shell back, so
+/// this process stops as well. The shell continues both.
 async fn wait(child: Child) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("the editor is lost: {error}");
     let pid = Pid::from_child(&child);
@@ -60,8 +60,8 @@ async fn wait(child: Child) -> Result<(), String> {
             };
             match status {
                 Some((_, status)) if status.stopped() => {
-                    // The stop may take effect a moment late: getting here does not mean
-                    // that we were continued.
+                    // The stop may take effect a moment later: returning from this call does not
+                    // mean that the process was continued.
                     kill_process(getpid(), Signal::STOP)?;
                 }
                 Some((_, status)) => return Ok(status.exit_status()),
@@ -78,7 +78,7 @@ async fn wait(child: Child) -> Result<(), String> {
     }
 }
 
-/// The program and its arguments. How a line is told differs.
+/// Returns the program and its arguments. The way to pass a line number depends on the editor.
 fn command(wanted: &str, path: &Path, line: u32) -> Option<(String, Vec<OsString>)> {
     let mut words = wanted.split_whitespace();
     let program = words.next()?.to_owned();

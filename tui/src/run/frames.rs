@@ -1,5 +1,5 @@
-//! When *frames* are drawn, and how they reach the terminal: at most thirty a second, and
-//! fewer for a terminal that takes long for one.
+//! Decides when *frames* are drawn, and sends them to the terminal: at most thirty a second, and
+//! fewer if the terminal takes long for a frame.
 
 use crate::app::DrawCost;
 use crate::geometry::Size;
@@ -9,29 +9,29 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// The shortest time between two frames.
+/// The minimum time between two frames.
 const FRAME_EVERY: Duration = Duration::from_millis(33);
 /// A terminal that takes longer than this for a frame counts as slow.
 const SLOW_FRAME: Duration = Duration::from_millis(100);
-/// The longest time between two frames on a slow terminal.
+/// The maximum time between two frames on a slow terminal.
 const SLOW_FRAME_EVERY_MAX: Duration = Duration::from_secs(5);
 
-/// Draws frames and writes them, not too often.
+/// Draws frames and writes them at a limited rate.
 pub struct Frames {
     painter: Painter,
     writer: Writer,
     /// Bytes to write before the next frame.
     before: Vec<u8>,
-    /// What the last frame cost.
+    /// The cost of the last frame.
     cost: DrawCost,
     drawn_at: Option<Instant>,
     every: Duration,
-    /// Whether something happened since the last frame.
+    /// Whether there was an event since the last frame.
     is_due: bool,
 }
 
 impl Frames {
-    /// Starts the writing thread. `before` are bytes to write before the first frame.
+    /// Starts the writing thread. `before` is written before the first frame.
     pub fn new(size: Size, before: Vec<u8>) -> io::Result<Self> {
         Ok(Frames {
             painter: Painter::new(size)?,
@@ -44,29 +44,29 @@ impl Frames {
         })
     }
 
-    /// Returns what the last frame cost.
+    /// Returns the cost of the last frame.
     pub fn cost(&self) -> DrawCost {
         self.cost
     }
 
-    /// Forgets what is on the screen, so that every cell is drawn again in this size.
+    /// Forgets the contents of the screen, so that every cell is drawn again in this size.
     pub fn start_again(&mut self, size: Size) -> io::Result<()> {
         self.painter = Painter::new(size)?;
         Ok(())
     }
 
-    /// Adds bytes that are no cells: for the clipboard, or about the mouse.
+    /// Adds bytes that are not cells, such as commands for the clipboard or the mouse.
     pub fn add(&mut self, bytes: impl IntoIterator<Item = u8>) {
         self.before.extend(bytes);
     }
 
-    /// Asks for a frame, because something happened.
+    /// Requests a frame after an event.
     pub fn request(&mut self) {
         self.is_due = true;
     }
 
-    /// Returns when the next frame may be drawn. None if nothing happened, or a frame is
-    /// still being written.
+    /// Returns when the next frame may be drawn. None if there was no event, or a frame is still
+    /// being written.
     pub fn due_at(&self) -> Option<Instant> {
         let may_draw = self.is_due && !self.writer.is_busy();
         may_draw.then(|| match self.drawn_at {
@@ -75,18 +75,18 @@ impl Frames {
         })
     }
 
-    /// Draws a frame and returns the bytes for the cells that have changed.
+    /// Draws a frame and returns the bytes for the changed cells.
     pub fn paint(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
         self.painter.frame(draw)
     }
 
-    /// Puts the next attempt off, after drawing has failed.
+    /// Postpones the next attempt after a failure to draw.
     pub fn put_off(&mut self) {
         self.drawn_at = Some(Instant::now());
     }
 
-    /// Hands a painted frame to the writing thread. `begun` is when drawing began, for
-    /// telling what it cost.
+    /// Sends a painted frame to the writing thread. `begun` is when drawing began, to measure its
+    /// cost.
     pub fn write(&mut self, frame: Vec<u8>, begun: Instant) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.before);
         bytes.extend(frame);
@@ -104,21 +104,20 @@ impl Frames {
         Ok(())
     }
 
-    /// Waits until the present frame is written, and returns how long the terminal took for
-    /// it.
+    /// Waits until the present frame is written, and returns how long that took.
     pub async fn written(&mut self) -> io::Result<Duration> {
         self.writer.written().await
     }
 
-    /// Waits until the present frame is written, but not for long.
+    /// Waits until the present frame is written, but only for a short time.
     pub async fn finish(&mut self) {
         if self.writer.is_busy() {
             let _ = timeout(terminal::RESTORE_WAIT, self.writer.written()).await;
         }
     }
 
-    /// Draws less often for a slow terminal, so that a frame is not old when it is seen.
-    /// Returns how long the last frame took, if that was long.
+    /// Adapts the rate to the terminal, so that frames are not outdated when they appear on a slow
+    /// one. Returns how long the last frame took, if that was long.
     pub fn pace(&mut self, took: Duration) -> Option<Duration> {
         self.cost.written_in = took;
         let is_behind = took >= SLOW_FRAME;

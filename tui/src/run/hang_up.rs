@@ -1,7 +1,7 @@
 //! Ends the process when its terminal is gone and the loop of the screen cannot notice it:
-//! crossterm reads keys until a read says that there are none now, and on a terminal that
-//! goes away in that moment no read ever says so. The process would go on unseen, and keep
-//! a CPU busy for ever.
+//! crossterm reads keys until a read reports that there are none. If the terminal goes away in that
+//! moment, no read ever reports that, and the process would run invisibly and keep a CPU busy
+//! forever.
 
 use probe::confine::{self, Duty};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{process, thread};
 
-/// How long the loop has to notice by itself; it checks four times a second.
+/// How long the loop has to notice it first; it checks four times a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The thread that watches the terminal.
@@ -39,13 +39,14 @@ impl HangUp {
                 match faults_left.take(waited) {
                     Ok(Some(())) => break,
                     Ok(None) => {}
-                    // Without it the loop itself still sees most terminals go.
+                    // Without this thread the loop still notices in most cases that the terminal is
+                    // gone.
                     Err(_) => return,
                 }
             }
             thread::sleep(PATIENCE);
             if !ended.load(Ordering::SeqCst) {
-                // The same status as when the loop notices that the terminal is gone.
+                // The exit status is the same as when the loop notices it.
                 probe::call::leave_to_exit();
                 process::exit(0);
             }
@@ -54,15 +55,15 @@ impl HangUp {
         Ok(Self { has_ended })
     }
 
-    /// Tells the thread that the loop has ended, so that the process ends without its help.
+    /// Marks the loop as ended, so that the thread does not end the process.
     pub fn loop_has_ended(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
     }
 }
 
-/// Waits until the other end of one of them is gone.
+/// Waits for a hang-up of any of these descriptors.
 fn wait<'fd>(watched: impl Iterator<Item = BorrowedFd<'fd>>) {
-    // A hang-up is told without being asked for.
+    // poll(2) reports hang-ups even without any requested events.
     let mut watched: Vec<_> = watched
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::empty()))
         .collect();

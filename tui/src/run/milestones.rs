@@ -1,7 +1,7 @@
 use engine::snapshot::Snapshot;
 use std::time::Instant;
 
-/// When the screen first showed something, for a trace of the start.
+/// When the screen first showed something, for measuring the start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Milestones {
     pub first_paint: Option<Instant>,
@@ -10,8 +10,7 @@ pub struct Milestones {
 }
 
 impl Milestones {
-    /// Notes the time of what this snapshot shows for the first time. Called after each
-    /// frame.
+    /// Notes the time of each milestone that this snapshot reaches. Called after each frame.
     pub(super) fn note(&mut self, shown: &Snapshot, now: Instant) {
         self.first_paint.get_or_insert(now);
         if shown.report.samples > 0 {

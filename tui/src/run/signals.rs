@@ -1,5 +1,5 @@
-//! The signals that end, stop or continue the program. Before it ends or stops, the
-//! terminal has to be restored.
+//! The signals that end, stop or continue the program. Before it ends or stops, the terminal has to
+//! be restored.
 
 use rustix::process::Signal as Number;
 use std::io;
@@ -15,7 +15,7 @@ pub struct Signals {
     go_on: Signal,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caught {
     /// End, because of the signal with this number.
@@ -25,7 +25,7 @@ pub enum Caught {
 }
 
 impl Signals {
-    /// Begins to receive the signals, which then do nothing by themselves.
+    /// Starts to receive the signals, whose default actions are replaced by this.
     pub fn new() -> io::Result<Self> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -47,8 +47,8 @@ impl Signals {
         }
     }
 
-    /// Drops signals that have come while another program had the terminal: ^C was meant
-    /// for that one.
+    /// Drops signals that arrived while another program had the terminal: ^C was meant for that
+    /// program.
     pub fn forget(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         for signal in [&mut self.interrupt, &mut self.stop, &mut self.go_on] {
@@ -56,7 +56,7 @@ impl Signals {
         }
     }
 
-    /// Waits until we are continued after a stop.
+    /// Waits until the process is continued after a stop.
     pub async fn wait_for_continue(&mut self) {
         self.go_on.recv().await;
     }

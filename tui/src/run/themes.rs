@@ -1,4 +1,4 @@
-//! The colors of the screen, by the command line and by what the terminal answers.
+//! The colors of the screen, chosen by the command line and by the terminal's answer.
 
 use crate::choices;
 use crate::terminal::ground::{self, GroundKey, GroundReply};
@@ -6,17 +6,17 @@ use crate::widgets::theme::{Ground, Palette, Theme, ThemeChoice};
 use crossterm::event::KeyEvent;
 use std::time::Instant;
 
-/// The theme, and what the terminal says about its background.
+/// The theme, and the background color that the terminal has reported.
 pub struct Colors {
     theme: Theme,
-    /// What the terminal answered; `Unknown` until then.
+    /// The reported background; `Unknown` until the answer arrives.
     heard: Ground,
     reply: GroundReply,
 }
 
 impl Colors {
-    /// Also returns the bytes that ask the terminal for its background; empty if that is
-    /// not needed.
+    /// Creates the colors. Also returns the bytes that query the terminal's background; empty if
+    /// that is not needed.
     pub fn new(theme: Theme) -> (Self, Vec<u8>) {
         let now = Instant::now();
         // The terminal multiplexer `screen` does not pass answers on.
@@ -48,8 +48,8 @@ impl Colors {
         }
     }
 
-    /// Decides whether a key is the user's or belongs to the terminal's answer, which comes
-    /// as keys.
+    /// Decides whether a key event is from the user or is part of the terminal's answer, which
+    /// arrives as key events.
     pub fn handle_key(&mut self, key: KeyEvent) -> GroundKey {
         let told = self.reply.handle_key(key, Instant::now());
         if let GroundKey::Ground(ground) = told {
@@ -60,7 +60,7 @@ impl Colors {
     }
 }
 
-/// Returns the theme for what the user asks for. What that leaves open is decided by the
+/// Returns the theme for the user's choices. Whatever they leave open is decided by the
 /// environment.
 pub fn theme(wanted: choices::Theme, color: choices::Color, ascii: bool) -> Theme {
     let palette = match (wanted, color) {

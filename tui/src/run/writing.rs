@@ -1,6 +1,6 @@
 //! Writing files, each on its own thread, because disks may be slow.
 
-/// Counting bytes while they are written.
+/// Counts bytes while they are written.
 mod counted;
 
 use crate::app::{App, Event, Written};
@@ -19,24 +19,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
-/// The files that are being written, and the events that tell of them.
+/// The files that are being written, and the events about them.
 #[derive(Debug)]
 pub struct Writing {
     threads: Vec<JoinHandle<()>>,
     events: UnboundedSender<Event>,
     told: UnboundedReceiver<Event>,
-    /// Cancels the computation of a file's size.
+    /// Cancels the running estimate of a file's size.
     weighing: Cancel,
 }
 
-/// How often it is looked whether files are whole, while the end waits for them.
+/// Time between two checks whether files are complete, at the end of the run.
 const FINISH_LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The priority of work that the user does not wait for.
+/// The nice value of threads for which the user does not wait.
 const NICE: i32 = 19;
 
 impl Writing {
-    /// Starts without any files.
+    /// Creates the state without any files.
     pub fn new() -> Self {
         let (events, told) = unbounded_channel();
         Writing {
@@ -47,7 +47,7 @@ impl Writing {
         }
     }
 
-    /// Writes a file on its own thread. An event tells the app how it ended.
+    /// Writes a file on its own thread. An event reports the result to the app.
     pub fn start(&mut self, job: WriteJob, app: &App, theme: &Theme) {
         // The screen is drawn here, because the thread has no access to the app.
         let screen = match job.content {
@@ -61,7 +61,7 @@ impl Writing {
             Event::Written
         };
         let work = move || {
-            // Sending fails when the screen was left.
+            // Sending fails after the screen was left.
             let is_repeated = job.is_repeated;
             let progress = |bytes| {
                 if !is_repeated {
@@ -80,25 +80,25 @@ impl Writing {
         }
     }
 
-    /// Finds out how much room a folder has, and tells the app. At the end we do not wait
-    /// for this thread, as a file server may never answer.
+    /// Determines the free space of a folder, and reports it to the app. The end of the run does
+    /// not wait for this thread, because a file server may never answer.
     pub fn measure(&self, folder: PathBuf) {
         let events = self.events.clone();
         let work = move || {
             let _ = events.send(Event::Measured(room(folder)));
         };
-        // If no thread can be started, the room stays unknown.
+        // If no thread can be started, the free space stays unknown.
         let _ = Builder::new().name("measuring".into()).spawn(work);
     }
 
-    /// Finds out how large a file would be by writing it to nowhere, and tells the app.
-    /// Cancels the one before. At the end we do not wait for this thread either.
+    /// Determines the size of a file by writing it to a sink, and reports it to the app. Cancels
+    /// the previous estimate. The end of the run does not wait for this thread either.
     pub fn weigh(&mut self, content: Content) {
         self.weighing.cancel();
         self.weighing = Cancel::new();
         let (cancel, events) = (self.weighing.clone(), self.events.clone());
         let work = move || {
-            // If the priority cannot be lowered, the work is done all the same.
+            // The result does not matter: the work is also right at normal priority.
             _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
             let Some(shape) = content.shape() else { return };
             let ending = FileKind::Profile(shape.format).ending();
@@ -118,8 +118,8 @@ impl Writing {
         }
     }
 
-    /// Waits for the files that are being written, at most for this time. None waits until
-    /// all are done.
+    /// Waits for the files that are being written, for at most this time. None means until all are
+    /// done.
     pub async fn finish(&mut self, patience: Option<Duration>) {
         let end = patience.map(|patience| Instant::now() + patience);
         while self.threads.iter().any(|thread| !thread.is_finished())
@@ -130,7 +130,7 @@ impl Writing {
     }
 }
 
-/// Returns how much room a folder has. This may block.
+/// Returns the free space and the owner of files in a folder. This may block on the disk.
 pub fn room(folder: PathBuf) -> Room {
     let free_bytes = rustix::fs::statvfs(&folder)
         .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -143,8 +143,8 @@ pub fn room(folder: PathBuf) -> Room {
     }
 }
 
-/// Writes a file on this thread. `screen` is the text of the screen, for jobs that write
-/// it; `tell` is called now and then with the number of bytes so far.
+/// Writes a file on this thread. `screen` is the text of the screen, for jobs that write it. `tell`
+/// is called now and then with the number of bytes so far.
 pub fn write(job: WriteJob, screen: String, tell: &dyn Fn(u64)) -> Written {
     if !job.overwrite && is_there(&job.path) {
         return Written::Exists(Box::new(job));
@@ -167,13 +167,13 @@ pub fn write(job: WriteJob, screen: String, tell: &dyn Fn(u64)) -> Written {
             path,
             bytes: bytes.len() as u64,
         },
-        // Another program has made a file of this name in the meantime.
+        // Another program has created a file of this name in the meantime.
         Err(_) if !job.overwrite && is_there(&job.path) => Written::Exists(Box::new(job)),
         Err(why) => Written::Failed(why),
     }
 }
 
-/// Writes a profile; does nothing for the screen. The end of the path says whether it is
+/// Writes a profile; does nothing for the screen. The extension of the path says whether it is
 /// compressed.
 fn write_profile(
     content: &Content,
@@ -197,7 +197,7 @@ fn write_profile(
     format.write_as(path, manner.by_thread, &manner.apply(selection), out)
 }
 
-/// Writes the bytes, and returns the whole path as it can be printed. The error is a
+/// Writes the bytes, and returns the absolute path, which is safe to print. The error is a
 /// sentence.
 fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<String, String> {
     let written = Output::write_whole(Some(path), overwrite, bytes);

@@ -1,10 +1,10 @@
-//! Why a row that was there is not there now.
+//! The words for a row that is missing now but was there before.
 
 use crate::context::Context;
 use crate::words::metric::amount;
 
-/// Returns the word in place of a number for a row without samples. With a filter it is
-/// "hidden", and in a part of the whole "none", because otherwise there may be some.
+/// Returns the word in place of a number for a row without samples. With a filter it is "hidden",
+/// with a scope "none", and otherwise "gone".
 pub fn word(cx: &Context<'_>) -> &'static str {
     match (cx.knobs.filter.is_empty(), cx.knobs.scope.is_empty()) {
         (false, _) => "hidden",
@@ -13,8 +13,8 @@ pub fn word(cx: &Context<'_>) -> &'static str {
     }
 }
 
-/// Returns why a row has no samples, and how many it had when it was last seen. They were of
-/// what was counted then, so that they are no part of what is counted now.
+/// Returns why a row has no samples, and how many it had when it was last seen. These samples are
+/// no longer part of the shown ones.
 pub fn sentence(cx: &Context<'_>, samples: u64) -> String {
     let why = match (cx.knobs.filter.is_empty(), cx.knobs.scope.is_empty()) {
         (false, _) => "not in what the filter keeps",

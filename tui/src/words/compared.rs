@@ -1,4 +1,4 @@
-//! What differs from a baseline, in words.
+//! The words for differences from a baseline.
 
 use crate::context::Context;
 use crate::words::metric::{amount, amount_by, bare_amount_by, counted_by};
@@ -6,8 +6,8 @@ use crate::words::{names, units};
 use profile::Metric;
 use profile::diff::{Diff, FALSE_RATE, Renamed, SAMPLES_MIN};
 
-/// `A 3,277 smp (10 s)`, for the header; with whose they are where others are compared with
-/// them.
+/// Returns the words for side A in the header: `A 3,277 smp (10 s)`. `whose` names the samples of
+/// A, if those of another target are the baseline.
 pub fn baseline(diff: &Diff, whose: Option<&str>, cx: &Context<'_>) -> String {
     let whose = whose.map_or_else(String::new, |whose| format!(", {whose}"));
     format!(
@@ -17,7 +17,7 @@ pub fn baseline(diff: &Diff, whose: Option<&str>, cx: &Context<'_>) -> String {
     )
 }
 
-/// Returns a sentence about a file that is called otherwise in B.
+/// Returns a sentence about a file that has another name in B.
 pub fn renamed(renamed: &Renamed) -> String {
     format!(
         "{} in A and {} in B are compared as one program: {} functions have the same names",
@@ -27,9 +27,9 @@ pub fn renamed(renamed: &Renamed) -> String {
     )
 }
 
-/// Returns a sentence about how a change of what is counted was judged: by the chance that is
-/// left after it was corrected, as that decides. `chance` is that of a [row](profile::diff::DiffRow)
-/// or, of what is no function, of the [whole](Diff::chance).
+/// Returns a sentence about how the change of a function or of all samples was judged. The
+/// corrected probability decides. `chance` is the probability of a [row](profile::diff::DiffRow)
+/// or, for all samples, of the [whole](Diff::chance).
 pub fn judgement(
     name: &str,
     (before, now): (u64, u64),
@@ -85,7 +85,7 @@ pub fn judgement(
     )
 }
 
-/// `p = 0.032`, and small ones as `p = 8.8e-72`.
+/// Formats a probability as `p = 0.032`, and a small one as `p = 8.8e-72`.
 fn p(chance: f64) -> String {
     match chance {
         small if small < 0.001 => format!("p = {small:.1e}"),

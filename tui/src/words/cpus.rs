@@ -1,8 +1,8 @@
-//! CPUs in words.
+//! The words for CPUs.
 
 use profile::Host;
 
-/// The CPUs that are sampled: `2 CPUs`, `CPU 1 of 2`, `CPUs 0-3,7 of 16`
+/// Returns the CPUs that are sampled: `2 CPUs`, `CPU 1 of 2`, `CPUs 0-3,7 of 16`.
 pub fn sampled(host: &Host) -> String {
     let list = probe::cpus::list(host.sampled_cpus.iter().map(|cpu| u32::from(*cpu)));
     match host.sampled_cpus.len() {

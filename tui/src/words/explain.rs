@@ -1,4 +1,4 @@
-//! A number *explained*: what was counted, and out of what.
+//! Explains numbers: what was counted, and relative to what.
 
 use crate::context::Context;
 use crate::knobs::Window;
@@ -6,7 +6,7 @@ use crate::words::metric::metric_told;
 use crate::words::{metric, states, units, waits};
 use profile::Activity;
 
-/// Explains the number of a process or thread, as CPUs.
+/// Explains the number of a process or thread in CPUs.
 pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
     let seconds = cx.shown.report.window.seconds();
     let rate = cx.shown.report.rate_hz;
@@ -22,10 +22,10 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
     )
 }
 
-/// Explains what a process or thread did, where that is known exactly.
+/// Explains the states of a process or thread, if they are known exactly.
 pub fn activity(cx: &Context<'_>, samples: u64, who: &str, activity: &Activity) -> String {
     let open = states::open_wait(activity);
-    // Where waits are shown it is said of all that is counted.
+    // If waits are counted, the sentence about the missing time is in the text on all numbers.
     let since = waits::missing_before(cx.shown).filter(|_| !cx.counts_time());
     format!(
         "{who}: {} by stacks, and by every switch of its threads in {}{}: {}{}{}; {}",
@@ -41,7 +41,7 @@ pub fn activity(cx: &Context<'_>, samples: u64, who: &str, activity: &Activity) 
     )
 }
 
-/// Explains the row of a process or thread that has no samples any more.
+/// Explains the row of a process or thread that no longer has samples.
 pub fn gone(cx: &Context<'_>, samples: u64, who: &str) -> String {
     format!(
         "{who} has no samples in {}; when it was last seen it had {}",
@@ -50,7 +50,7 @@ pub fn gone(cx: &Context<'_>, samples: u64, who: &str) -> String {
     )
 }
 
-/// Returns what shares refer to, such as `system, last 10.0 s`.
+/// Returns what shares refer to, as in `system, last 10.0 s`.
 pub fn base_words(cx: &Context<'_>) -> String {
     let seconds = cx.shown.report.window.seconds();
     let time = match cx.knobs.window {

@@ -1,9 +1,9 @@
-//! Fitting a line of *segments*: each has shorter forms, and the least important is
-//! shortened first.
+//! Fits a line of *segments* into a width: each segment has shorter forms, and the least important
+//! one is shortened first.
 
 use super::text;
 
-/// One piece of a line.
+/// A part of a line.
 #[derive(Debug)]
 pub struct Segment {
     /// The forms of the text, from the longest to the shortest; the last may be empty.
@@ -14,7 +14,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Makes a segment with its forms, from the longest to the shortest.
+    /// Creates a segment with its forms, from the longest to the shortest.
     pub fn new(rank: u8, forms: impl IntoIterator<Item = String>) -> Self {
         Segment {
             forms: forms.into_iter().collect(),
@@ -23,7 +23,7 @@ impl Segment {
         }
     }
 
-    /// Returns the form that was chosen.
+    /// Returns the present form.
     pub fn text(&self) -> &str {
         self.forms.get(self.taken).map_or("", String::as_str)
     }
@@ -33,7 +33,7 @@ impl Segment {
     }
 }
 
-/// Shortens segments until they fit with `gap` cells between them.
+/// Shortens segments until they fit into `width`, with `gap` cells between them.
 pub fn fit(segments: &mut [Segment], width: usize, gap: usize) {
     while needed(segments, gap) > width {
         let Some(segment) = segments

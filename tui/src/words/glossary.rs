@@ -1,13 +1,13 @@
-//! The *glossary*: what words, signs and heads of columns mean, as the help shows it.
+//! The *glossary*: the meanings of words, signs and heads of columns, for the help.
 
 use crate::view_id::ViewId;
 
-/// One line of the glossary: a word and what it means. The word is empty where the line before goes
-/// on. A line has to fit into a column of the help: nine cells for the word, the rest for its
-/// meaning.
+/// A line of the glossary: a word and its meaning. The word is empty if the line continues the
+/// previous one. A line has to fit into a column of the help: nine cells for the word, the rest for
+/// the meaning.
 pub type Line = (&'static str, &'static str);
 
-/// What the numbers and signs of all views mean.
+/// The words and signs of all views.
 pub const EVERYWHERE: &[Line] = &[
     ("SELF", "was on top of the stack"),
     ("TOTAL", "it or anything it called;"),
@@ -24,7 +24,7 @@ pub const EVERYWHERE: &[Line] = &[
     ("own cost", "CPU used by proftop itself"),
 ];
 
-/// Returns what the words of one view mean.
+/// Returns the words and signs of one view.
 pub fn of(view: ViewId) -> &'static [Line] {
     match view {
         ViewId::Tree => TREE,

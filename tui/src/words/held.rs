@@ -1,18 +1,18 @@
-//! For whom a thread waits: who has the lock, and what that one does.
+//! The words for the thread that another one waits for: the owner of the lock, and its state.
 
 use super::{names, states, text, units};
 use engine::snapshot::{ThreadStates, Waited};
 use profile::{Activity, Held, HeldBy, STATES};
 
-/// A wait that goes on for so long is told; shorter ones come and go.
+/// Minimum time of a wait that is reported; shorter ones come and go.
 pub const LONG_NS: u64 = 1_000_000_000;
 
-/// How many of those that a thread waited for are named.
+/// Maximum number of threads that are named for one waiter.
 const HOLDERS_MAX: usize = 2;
 
-/// What a thread waits for that is not over, since when, and who has the lock:
-/// `held by worker[4123], which waits for worker[4124] (sleep), lock since 112s`. What is most
-/// important comes first, as narrow columns cut the rest. None if it waits for nothing.
+/// Returns the wait of a thread that is not over, its duration, and the owner of the lock: `held by
+/// worker[4123], which waits for worker[4124] (sleep), lock since 112s`. The most important part is
+/// first, because narrow columns cut the rest. None if the thread does not wait.
 pub fn now(activity: &Activity, tid: u32, waited: Option<&Waited>) -> Option<String> {
     let line = states::open_wait(activity)?;
     let Some(owner) = activity.open_wait().and_then(|now| now.owner) else {
@@ -44,8 +44,9 @@ pub fn now(activity: &Activity, tid: u32, waited: Option<&Waited>) -> Option<Str
     Some(format!("{told}, {line}"))
 }
 
-/// What a thread waited for longest in the window: `waited for worker[4123] 4.70s (3
-/// waits, had the lock), a timer 1.00s (1 wait)`. None if of no wait it is known who ended it.
+/// Returns the threads and events for which a thread waited longest in the window: `waited for
+/// worker[4123] 4.70s (3 waits, had the lock), a timer 1.00s (1 wait)`. None if it is not known of
+/// any wait who ended it.
 pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     let held = waited.holders.iter().filter(|held| held.waiter == tid);
     let words = held.take(HOLDERS_MAX).map(|held| {
@@ -65,7 +66,7 @@ pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     (!words.is_empty()).then(|| format!("waited for {}", words.join(", ")))
 }
 
-/// How many waits: `3 waits`, or that it is one which is not over.
+/// Returns the number of waits: `3 waits`, or words for a single one that is not over.
 pub fn waits(held: &Held) -> String {
     match held.waits {
         0 => "a wait that is not over".to_owned(),
@@ -73,8 +74,8 @@ pub fn waits(held: &Held) -> String {
     }
 }
 
-/// Why a thread is known to have been waited for: it `had the lock`, or `woke it`. Where no thread
-/// was, what ended the wait: `a timer`, `an interrupt`.
+/// Returns the relation to the waiter: the holder `had the lock` or `woke it`. If no thread ended
+/// the wait, returns what did: `a timer`, `an interrupt`.
 pub fn how(by: HeldBy) -> &'static str {
     match by {
         HeldBy::Owner => "had the lock",
@@ -84,31 +85,32 @@ pub fn how(by: HeldBy) -> &'static str {
     }
 }
 
-/// How many circles are told.
+/// Maximum number of circles that are reported.
 const DEADLOCKS_MAX: usize = 3;
 
-/// Threads that wait for each other, for ever.
+/// Threads that wait for each other, and so wait forever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock {
-    /// `dead-1[7]`, `dead-2[8]`; one thread may have the lock itself that it waits for.
+    /// The threads as `dead-1[7]`, `dead-2[8]`. A single thread waits for a lock that it owns
+    /// itself.
     pub who: Vec<String>,
-    /// Their numbers.
+    /// The ids of the threads.
     pub threads: Vec<u32>,
-    /// For how long all of them do, in nanoseconds.
+    /// How long all of them have waited, in nanoseconds.
     pub for_ns: u64,
-    /// They did so already when they were seen first.
+    /// Whether all of them waited already when they were first seen.
     pub is_longer: bool,
-    /// Since all of them do: `25.1s`, or `>25.1s`.
+    /// How long all of them have waited, as `25.1s` or `>25.1s`.
     pub since: String,
 }
 
 impl Deadlock {
-    /// All of them: `dead-1[7] and dead-2[8]`.
+    /// Returns all threads: `dead-1[7] and dead-2[8]`.
     pub fn all(&self) -> String {
         self.who.join(" and ")
     }
 
-    /// The first, and how many more: `dead-1[7] and 2 more`.
+    /// Returns the first thread, and the number of others: `dead-1[7] and 2 more`.
     pub fn first(&self) -> String {
         match &self.who[..] {
             [first, rest @ ..] if rest.len() > 1 => format!("{first} and {} more", rest.len()),
@@ -116,7 +118,7 @@ impl Deadlock {
         }
     }
 
-    /// What each of them does, and since when: `wait for each other since 25.1s`.
+    /// Returns their state and its duration: `wait for each other since 25.1s`.
     pub fn doing(&self) -> String {
         let doing = match self.who.len() {
             1 => "waits for a lock that it has itself",
@@ -126,7 +128,7 @@ impl Deadlock {
     }
 }
 
-/// Threads that wait for each other, each circle once.
+/// Returns the circles of threads that wait for each other, each circle once.
 pub fn deadlocks(waited: &Waited) -> Vec<Deadlock> {
     let mut told = Vec::new();
     let waiting = waited.threads.iter().filter(|one| one.owner.is_some());
@@ -135,7 +137,8 @@ pub fn deadlocks(waited: &Waited) -> Vec<Deadlock> {
         let Some((last, others)) = chain.split_last() else {
             continue;
         };
-        // Each circle begins at each of its threads: the one with the lowest number tells it.
+        // Each circle is found from each of its threads, so only the thread with the lowest id
+        // counts.
         let is_lowest = others.iter().all(|link| link.thread.tid > first.tid);
         if !last.is_circle || last.thread.tid != first.tid || !is_lowest {
             continue;
@@ -147,7 +150,8 @@ pub fn deadlocks(waited: &Waited) -> Vec<Deadlock> {
             .map(|one| waited.for_ns(one))
             .min()
             .unwrap_or_default();
-        // An owner is the one of the moment in which a wait began: a short circle may be none.
+        // The owner of a lock is known as of the beginning of a wait, so a short circle may be
+        // wrong.
         if for_ns < LONG_NS {
             continue;
         }
@@ -170,7 +174,7 @@ fn thread(thread: &ThreadStates) -> String {
     format!("{}[{}]", text::clean(&thread.comm), thread.tid)
 }
 
-/// The word for what a thread does now: `run`, `sleep`.
+/// Returns the word for the state of a thread: `run`, `sleep`.
 fn doing(thread: &ThreadStates) -> &'static str {
     STATES.get(thread.state.number()).copied().unwrap_or("?")
 }
@@ -242,7 +246,7 @@ mod tests {
             told(7, Some(7)),
             "DEADLOCK: it has this lock itself, lock since 112s"
         );
-        // It is known by its number alone, or not at all.
+        // The owner may be known by its id alone, or not at all.
         assert_eq!(told(9, Some(99)), "held by thread 99, lock since 112s");
         assert_eq!(told(9, None), "lock since 112s");
         assert_eq!(now(&Activity::default(), 9, None), None);

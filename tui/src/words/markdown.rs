@@ -1,31 +1,30 @@
-//! Markdown of a given length: for a language model, a ticket or a chat.
+//! Markdown of a limited length, for a language model, a ticket or a chat.
 //!
-//! Names may be any text: they are put between backquotes, and backquotes in them are
-//! replaced.
+//! Names may be any text: they are put between backquotes, and backquotes in them are replaced.
 
 use super::plain::plain;
 use super::{names, text, units};
 use profile::Report;
 
-/// How many bytes a token has at least. It is few, because names in code are split into
-/// short tokens.
+/// Lower estimate of the bytes in a token. It is low, because names in code are split into short
+/// tokens.
 pub const BYTES_PER_TOKEN: usize = 3;
-/// Longer names are cut in the middle.
+/// Maximum width of a name. Longer ones are cut in the middle.
 const NAME_WIDTH_MAX: usize = 80;
 
-/// How many bytes so many tokens may have.
+/// Returns how many bytes this number of tokens may have.
 pub fn bytes(tokens: usize) -> usize {
     tokens.saturating_mul(BYTES_PER_TOKEN)
 }
 
-/// Text that takes lines as long as there is room for a whole one. `room` is in bytes.
+/// A text that takes whole lines for as long as there is room. `room` is in bytes.
 pub struct Lines {
     text: String,
     room: usize,
 }
 
 impl Lines {
-    /// No lines yet, and room for so many bytes.
+    /// Creates an empty text with room for this number of bytes.
     pub fn new(room: usize) -> Self {
         Lines {
             text: String::new(),
@@ -33,7 +32,7 @@ impl Lines {
         }
     }
 
-    /// Adds a line if there is room for it, and says whether there was.
+    /// Adds a line if there is room for it, and returns whether there was.
     pub fn push(&mut self, line: &str) -> bool {
         let fits = self.text.len() + line.len() < self.room;
         if fits {
@@ -43,15 +42,15 @@ impl Lines {
         fits
     }
 
-    /// Begins a section. False if there is no room for it: then its lines are left out as
-    /// well.
+    /// Begins a section. Returns false if there is no room for the heading: then the lines of the
+    /// section must be left out, too.
     pub fn head(&mut self, words: &str) -> bool {
         self.push(&format!("\n## {words}\n"))
     }
 
-    /// Adds the lines of a list, as many as there is room for, and a last one that says how many are
-    /// left out: of these lines and `beyond`, which are more than a list is to have. Room for that
-    /// one is kept.
+    /// Adds the lines of a list, as many as there is room for, and a last line with the number of
+    /// those that are left out: of `items`, and `beyond` more that the list has no line for. Room
+    /// for the last line is reserved.
     pub fn list(
         &mut self,
         items: impl ExactSizeIterator<Item = String>,
@@ -75,7 +74,7 @@ impl Lines {
         }
     }
 
-    /// Length of what was added, in bytes.
+    /// Returns the length of the text in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
     }
@@ -90,16 +89,16 @@ pub fn code(name: &str) -> String {
     quoted(&names::short(name))
 }
 
-/// Returns foreign text between backquotes, without characters that would end the quotation
-/// or act on a terminal.
+/// Returns any text between backquotes, without characters that end the quotation or act on a
+/// terminal.
 pub fn quoted(text: &str) -> String {
     let cut = text::cut_middle(text, NAME_WIDTH_MAX);
     format!("`{}`", plain(&cut).replace('`', "'"))
 }
 
-/// Returns a share of a report's samples, such as `12.3%`, with as many digits as they support also
-/// where each stands for several, or for a time. It is `none` if there are no samples, and never
-/// 100 while anything is missing.
+/// Returns a share of a report's samples, as in `12.3%`. It has as many digits as the samples
+/// support, even if each stands for several or for a time. It is `none` if there are no samples,
+/// and never 100 if anything is missing.
 pub fn share(report: &Report, part: u64, all: u64) -> String {
     match all {
         0 => "none".to_owned(),

@@ -1,11 +1,11 @@
-//! What is counted, in words.
+//! The words for the metric.
 
 use crate::context::Context;
 use crate::words::{text, units};
 use profile::Metric;
 use std::borrow::Cow;
 
-/// What is counted: time on CPUs, or as the file calls it.
+/// Returns the name of the metric: `on-CPU` for time on CPUs, else its name in the file.
 pub fn metric(cx: &Context<'_>) -> String {
     match metric_told(cx) {
         None => "on-CPU".into(),
@@ -13,7 +13,7 @@ pub fn metric(cx: &Context<'_>) -> String {
     }
 }
 
-/// The metric of what is shown, if it is not time on CPUs.
+/// Returns the metric of the shown samples. None for time on CPUs.
 pub fn metric_told<'a>(cx: &Context<'a>) -> Option<&'a Metric> {
     unless_default(Some(&cx.shown.view.as_ref()?.info().metric))
 }
@@ -23,12 +23,12 @@ fn unless_default(metric: Option<&Metric>) -> Option<&Metric> {
     metric.filter(|metric| **metric != Metric::default())
 }
 
-/// Returns how much is counted in a sentence: `3,277 samples`, or as [`amount`] does.
+/// Returns an amount for a sentence: `3,277 samples`, or as [`amount`] does.
 pub fn counted(cx: &Context<'_>, count: u64) -> String {
     counted_by(metric_told(cx), count)
 }
 
-/// Like [`counted`], of this metric; None is time on CPUs, too.
+/// Returns the same as [`counted`] for this metric. None also means time on CPUs.
 pub fn counted_by(metric: Option<&Metric>, count: u64) -> String {
     match unless_default(metric) {
         None => units::counted(count, "sample"),
@@ -36,13 +36,12 @@ pub fn counted_by(metric: Option<&Metric>, count: u64) -> String {
     }
 }
 
-/// Returns how much is counted: `3,277 smp`, or `12.4s` and `52,428,800 bytes` where it is
-/// not samples that count.
+/// Returns an amount: `3,277 smp`, or `12.4s` and `52,428,800 bytes` for other metrics.
 pub fn amount(cx: &Context<'_>, count: u64) -> String {
     amount_by(metric_told(cx), count)
 }
 
-/// Like [`amount`], of this metric; None is time on CPUs, too.
+/// Returns the same as [`amount`] for this metric. None also means time on CPUs.
 pub fn amount_by(metric: Option<&Metric>, count: u64) -> String {
     match unless_default(metric) {
         None => format!("{} smp", units::count(count)),
@@ -50,8 +49,7 @@ pub fn amount_by(metric: Option<&Metric>, count: u64) -> String {
     }
 }
 
-/// Returns how much is counted of something else than time on CPUs: `12.4s`,
-/// `52,428,800 bytes`.
+/// Returns an amount of another metric than time on CPUs: `12.4s`, `52,428,800 bytes`.
 fn of_metric(metric: &Metric, count: u64) -> String {
     match metric.per_second() {
         0 => number_of(metric, count),
@@ -62,8 +60,7 @@ fn of_metric(metric: &Metric, count: u64) -> String {
     }
 }
 
-/// Returns what stands in a column of amounts: milliseconds where time is counted, else the
-/// number itself.
+/// Returns an amount for a column: milliseconds if time is counted, else the number itself.
 pub fn in_column(metric: &Metric, count: u64) -> String {
     match metric.per_second() {
         0 => count.to_string(),
@@ -71,7 +68,7 @@ pub fn in_column(metric: &Metric, count: u64) -> String {
     }
 }
 
-/// Returns the head of such a column.
+/// Returns the head of a column of amounts.
 pub fn column_head(metric: &Metric) -> &'static str {
     match metric.per_second() {
         0 if *metric == Metric::default() => "SMP",
@@ -85,7 +82,7 @@ pub fn number_of(metric: &Metric, count: u64) -> String {
     format!("{} {}", units::count(count), unit_of(metric))
 }
 
-/// Returns what there is so and so much of: `bytes`, `page faults`, `sched_switch passes`.
+/// Returns the unit of amounts: `bytes`, `page faults`, `sched_switch passes`.
 pub fn unit_of(metric: &Metric) -> String {
     let unit = match &*metric.unit {
         "count" | "" => Cow::Borrowed(&*metric.name),
@@ -95,7 +92,7 @@ pub fn unit_of(metric: &Metric) -> String {
     text::cut_middle(&text::clean(&unit), 24).into_owned()
 }
 
-/// Returns in words what is counted besides time: `page faults`, `sched_switch passes`.
+/// Returns the words for events: `page faults`, `sched_switch passes`.
 fn events(name: &str) -> Cow<'_, str> {
     match name.strip_prefix("tracepoint:") {
         Some(place) => Cow::Owned(format!(
@@ -106,12 +103,12 @@ fn events(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Like [`amount`], but samples are a number alone: for a text that has named them already.
+/// Returns the same as [`amount`], but samples without a unit: for a text that has named them.
 pub fn bare_amount(cx: &Context<'_>, count: u64) -> String {
     bare_amount_by(metric_told(cx), count)
 }
 
-/// Like [`bare_amount`], of this metric; None is time on CPUs, too.
+/// Returns the same as [`bare_amount`] for this metric. None also means time on CPUs.
 pub fn bare_amount_by(metric: Option<&Metric>, count: u64) -> String {
     match unless_default(metric) {
         None => units::count(count),

@@ -1,12 +1,12 @@
-//! Names of functions and modules as they stand in rows: what matters of them. The
-//! whole name is on the detail line, in what is copied and in every file.
+//! The short forms of names of functions and modules, for rows. The whole name is on the detail
+//! line, in copied text and in every file.
 
 use crate::words::text;
 pub use profile::short_module as module;
 use profile::{Ending, FrameKind};
 use std::borrow::Cow;
 
-/// What compilers append to the name of a copy or a part of a function.
+/// The suffixes that compilers append to the name of a copy or a part of a function.
 const SUFFIXES: [&str; 8] = [
     "isra",
     "constprop",
@@ -18,10 +18,10 @@ const SUFFIXES: [&str; 8] = [
     "localalias",
 ];
 
-/// Stands for them, however many there are.
+/// Replaces the suffixes, however many there are.
 const SUFFIX_MARK: &str = ".…";
 
-/// In `<` and `>` these are names themselves, and not arguments of a template.
+/// The words that are names themselves between `<` and `>`, and not template arguments.
 const NAMES_IN_BRACKETS: [&str; 12] = [
     "anonymous",
     "clinit",
@@ -37,7 +37,7 @@ const NAMES_IN_BRACKETS: [&str; 12] = [
     "string",
 ];
 
-/// In which language a function is written, as far as its kind tells: nothing of native code.
+/// Returns the language of a function, as far as its kind shows it. Empty for native code.
 pub fn language(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::User => "",
@@ -47,14 +47,14 @@ pub fn language(kind: FrameKind) -> &'static str {
     }
 }
 
-/// The name with its template arguments folded (`sort<…>`), without the hashes of
-/// Rust, with one mark for all that a compiler appended, and with the last part only
-/// of a path to a source file.
+/// Returns the name in a short form: with template arguments folded (`sort<…>`), without the hashes
+/// of Rust, with one mark for all suffixes of the compiler, and with only the last part of a path
+/// to a source file.
 pub fn short(name: &str) -> Cow<'_, str> {
     if is_stop(name) {
         return Cow::Owned(name.replace('_', " "));
     }
-    // Most names are those of C, and nothing of them is left out.
+    // Most names are those of C functions, which have no shorter form.
     if !name
         .bytes()
         .any(|byte| matches!(byte, b'<' | b'.' | b':' | b'/'))
@@ -80,38 +80,37 @@ pub fn short(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// At most this many cells of a sentence are a name: about a third of a narrow screen.
+/// Maximum width of a name in a sentence, in cells: about a third of a narrow screen.
 const CELLS_IN_A_SENTENCE: usize = 28;
 
-/// The short name, cut in the middle where it is long, for a sentence that has more to say
-/// than the name.
+/// Returns the short name, cut in the middle if it is long, for a sentence.
 pub fn brief(name: &str) -> String {
     text::cut_middle(&short(name), CELLS_IN_A_SENTENCE).into_owned()
 }
 
-/// Whether [`short`] leaves something out that the detail line has.
+/// Whether [`short`] leaves out a part of the name, which the detail line has.
 pub fn is_folded(name: &str) -> bool {
     !is_stop(name) && short(name) != name
 }
 
-/// What stands where the walk of a stack ended before its root.
+/// Returns the name of the row for the missing part of a stack.
 pub fn stopped(ending: Ending) -> String {
     short(&format!("{STOPPED}{}]", ending.label())).into_owned()
 }
 
-/// How the name of a row for the missing part of a stack begins.
+/// The beginning of the name of a row for the missing part of a stack.
 const STOPPED: &str = "[stopped: ";
 
-/// Whether a name stands for the end of a stack, with the cause as scripts know it.
+/// Whether a name stands for the missing part of a stack. It has the label of the cause in it.
 fn is_stop(name: &str) -> bool {
     name.starts_with(STOPPED)
 }
 
-/// A name without what compilers append: `.isra.0`, `.cold`, `.llvm.123`.
+/// Returns a name without the suffixes of compilers: `.isra.0`, `.cold`, `.llvm.123`.
 fn stem(name: &str) -> &str {
     let mut stem = name;
     while let Some((rest, last)) = stem.rsplit_once('.') {
-        // A suffix may have a number behind it: `.isra.0` is one suffix of two parts.
+        // A number may follow a suffix: `.isra.0` is one suffix of two parts.
         let (word, before) = if last.bytes().all(|byte| byte.is_ascii_digit()) {
             match rest.rsplit_once('.') {
                 Some((before, word)) => (word, before),
@@ -128,7 +127,7 @@ fn stem(name: &str) -> &str {
     stem
 }
 
-/// A name without `::h0123456789abcdef`, which older tools leave at names of Rust.
+/// Returns a name without `::h0123456789abcdef`, which older tools leave at names of Rust.
 fn without_hash(name: &str) -> &str {
     let Some((before, hash)) = name.rsplit_once("::h") else {
         return name;
@@ -137,14 +136,14 @@ fn without_hash(name: &str) -> &str {
     if is_hash { before } else { name }
 }
 
-/// With `…` for what is in `<` and `>` behind a name. The type that a method belongs to
-/// (`<Vec<T> as Extend<T>>::extend`) is no argument, and stays.
+/// Returns a name with `…` for what is between `<` and `>` behind a name. The type of a method
+/// (`<Vec<T> as Extend<T>>::extend`) is not an argument, so it stays.
 fn fold(name: &str) -> String {
     let bytes = name.as_bytes();
     let mut out = String::with_capacity(name.len());
     let mut at = 0;
     let mut copied = 0;
-    // Its sign ends here, which is no letter of a name.
+    // The end of an operator's sign, which is not a letter of a name but may precede arguments.
     let mut operator = None;
     while at < bytes.len() {
         if let Some(end) = operator_end(name, at) {
@@ -157,7 +156,7 @@ fn fold(name: &str) -> String {
                 break;
             };
             let inside = &name[at + 1..end];
-            // A single letter is no longer than the sign for what is left out.
+            // A single letter is not longer than the sign that would replace it.
             if inside.chars().count() > 1 && !is_name(inside) {
                 out.push_str(&name[copied..=at]);
                 out.push('…');
@@ -171,7 +170,7 @@ fn fold(name: &str) -> String {
     out
 }
 
-/// Where the sign of an operator of C++ ends, if one begins here.
+/// Returns the end of the sign of a C++ operator, if `operator` and a sign are here.
 fn operator_end(name: &str, at: usize) -> Option<usize> {
     const OPERATORS: [&str; 40] = [
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">", "()", "[]", "==", "!=",
@@ -185,13 +184,13 @@ fn operator_end(name: &str, at: usize) -> Option<usize> {
     }
     let rest = &name[at + "operator".len()..];
     let sign = OPERATORS.iter().find(|sign| rest.starts_with(**sign))?;
-    // Arguments of the operator follow a blank.
+    // A blank separates the sign from template arguments of the operator.
     let blank = usize::from(rest[sign.len()..].starts_with(" <"));
     Some(at + "operator".len() + sign.len() + blank)
 }
 
-/// Whether a `<` behind this text begins arguments: behind a name it does, behind a blank
-/// only if an operator is before it.
+/// Whether a `<` behind this text begins arguments: it does behind a name. Behind a blank it does
+/// only if an operator is before the blank.
 fn follows_a_name(before: &str, since: &str) -> bool {
     let last = since.chars().next_back().or(before.chars().next_back());
     let is_operator = || {
@@ -209,7 +208,7 @@ fn follows_a_name(before: &str, since: &str) -> bool {
     }
 }
 
-/// The `>` that closes the bracket here; those of `->` and `=>` close none.
+/// Returns the position of the `>` that closes this bracket. That of `->` and `=>` closes none.
 fn closing(bytes: &[u8], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for at in open..bytes.len() {
@@ -228,13 +227,13 @@ fn closing(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Whether what stands in brackets is a name by itself, such as `<lambda>`.
+/// Whether the text in brackets is a name itself, such as `<lambda>`.
 fn is_name(inside: &str) -> bool {
     NAMES_IN_BRACKETS.contains(&inside) || inside.starts_with("frozen ")
 }
 
-/// Runtimes tell the source file of a function: `py::decode:/usr/lib/python3/json.py`,
-/// `JS:*handle file:///srv/app/server.js:12`.
+/// Removes the folders of a source file, which runtimes add to the name of a function:
+/// `py::decode:/usr/lib/python3/json.py`, `JS:*handle file:///srv/app/server.js:12`.
 fn without_folders(name: String) -> String {
     let starts = ["file:///", ":/", " /"];
     let found = starts
@@ -244,7 +243,7 @@ fn without_folders(name: String) -> String {
         return name;
     };
     let path = at + length - 1;
-    // Where the part of the name ends that stays.
+    // The end of the part of the name that stays.
     let head = if name[at..].starts_with("file:") {
         at
     } else {
@@ -358,7 +357,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_name_gets_one_that_is_not_longer(name in "\\PC{0,40}|[a-z<>:.*/ =-]{0,40}|(operator|a)[<>=+() -]{0,6}[a-z<>]{0,20}") {
-            // A suffix of two letters is not there: the mark is never longer.
+            // All suffixes have at least three letters, so the mark is never longer than a suffix.
             prop_assert!(short(&name).chars().count() <= name.chars().count());
         }
     }

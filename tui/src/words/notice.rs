@@ -1,4 +1,4 @@
-//! The sentence of a *notice*: what a key, an order or the program itself has to say.
+//! The sentence of a *notice*, which is the result of a key or an order, or news of the program.
 
 use crate::action::Action;
 use crate::context::Context;
@@ -8,10 +8,10 @@ use crate::view_id::{Feature, ViewId};
 use crate::words::keys::{and, hint, hints, key};
 use crate::words::{metric, text, units};
 
-/// Returns the sentence of a notice, with the keys that are useful then.
+/// Returns the sentence of a notice, with the keys that are useful for it.
 ///
-/// `found` is what the view that has the keys has found by now; `is_remote` says that the terminal
-/// is on another machine.
+/// `found` is the present result of the search in the focused view; `is_remote` says that the
+/// terminal is on another machine.
 pub fn sentence(
     notice: &Notice,
     cx: &Context<'_>,
@@ -25,12 +25,12 @@ pub fn sentence(
             samples,
             position,
         } => {
-            // The rows may be others by now.
+            // The rows may have changed since the key was pressed.
             let (rows, samples) = match found {
                 Some(now) => (now.rows, now.samples),
                 None => (*rows, *samples),
             };
-            // The position is of the rows as they were when the key was pressed.
+            // The position is among the rows as they were when the key was pressed.
             let position = position.filter(|at| *at <= rows);
             let found = finding(cx, rows, samples);
             let position = position.map_or_else(String::new, |at| format!("   {at} of {rows}"));
@@ -85,8 +85,7 @@ pub fn sentence(
         }
         Notice::OneMetric(why) => why.clone(),
         Notice::Writing { bytes: 0, .. } => "writing…".into(),
-        // The size was estimated. When more is written than that, a percentage would be
-        // wrong.
+        // The size is an estimate. If it is exceeded, a percentage would be wrong.
         Notice::Writing { bytes, about } => {
             let so_far = units::bytes(*bytes);
             match about.filter(|about| about >= bytes) {
@@ -97,7 +96,7 @@ pub fn sentence(
         Notice::Written { path, bytes } => {
             let wrote = format!("wrote {path}, {}", units::bytes(*bytes));
             if is_remote {
-                // On another machine a path is of use only with the way to it.
+                // If the file is on another machine, the path alone is of little use.
                 format!(
                     "{wrote}   scp {}:{path} .",
                     text::clean(&cx.shown.source.host.name)
@@ -170,7 +169,7 @@ pub fn sentence(
             views,
             also,
         } => {
-            // The most important part comes first, as a narrow screen cuts the end.
+            // The most important part is first, because a narrow screen cuts the end.
             let works = format!("{key} works in {views}: {what}");
             if also.is_empty() {
                 works
@@ -255,17 +254,17 @@ pub fn sentence(
     }
 }
 
-/// Returns how much was found, such as `18.2% of scope in 14 functions`.
+/// Returns the size of a search result, as in `18.2% of scope in 14 functions`.
 pub fn finding(cx: &Context<'_>, rows: usize, samples: u64) -> String {
     let view = cx.focus;
     let (one, several) = view.rows();
     let noun = if rows == 1 { one } else { several };
     let rows = format!("{} {noun}", units::count(rows as u64));
-    // Rows of the tree hold one another: their samples do not add up.
+    // Rows of the tree contain one another, so their samples do not add up.
     if !view.has(Feature::Sums) {
         return format!("in {rows}");
     }
-    // Totals hold one another as well.
+    // Total samples do not add up either.
     let own = match view {
         ViewId::Functions => " itself",
         _ => "",
@@ -276,12 +275,12 @@ pub fn finding(cx: &Context<'_>, rows: usize, samples: u64) -> String {
     )
 }
 
-/// A sentence on a step that can be undone, with the key that does.
+/// Returns a sentence about a step, with the key that undoes it.
 fn undoable(cx: &Context<'_>, done: &str) -> String {
     and(done, "; ", [hint(cx, Action::Back, "undo")])
 }
 
-/// `debuginfod.debian.net and 1 more`, of URLs with blanks between them.
+/// Returns the first server of a list of URLs: `debuginfod.debian.net and 1 more`.
 fn server(urls: &str) -> String {
     let mut urls = urls.split_whitespace();
     let first = urls.next().unwrap_or_default();

@@ -1,19 +1,19 @@
-//! Who owns a process, and how it was started.
+//! The words for the command line of a process, and its unit or container.
 
 use crate::words::{text, units};
 use profile::ProcessRow;
 
-/// Letters of a container's number that tell it from others, as container tools show it.
+/// Number of digits of a container's id that are shown, as in container tools.
 const CONTAINER_LETTERS: usize = 12;
 
-/// The command line, or the name where that is not known. The kernel's own threads have
-/// none: their names stand in brackets, as in other tools.
+/// Returns the command line, or the name if the command line is not known. Threads of the kernel
+/// have no command line: their names are in brackets, as in other tools.
 pub fn command(row: &ProcessRow) -> &str {
     row.details.command_line.as_deref().unwrap_or(&row.comm)
 }
 
-/// The command line without the folder of the program: `postgres -D /srv/pg`. Where a
-/// column ends soon, the arguments say more than the folder.
+/// Returns the command line without the folder of the program: `postgres -D /srv/pg`. In a narrow
+/// column the arguments say more than the folder.
 pub fn short_command(row: &ProcessRow) -> &str {
     let whole = command(row);
     let end = whole.find(' ').unwrap_or(whole.len());
@@ -25,19 +25,19 @@ pub fn short_command(row: &ProcessRow) -> &str {
     }
 }
 
-/// What has to be known of a process before its command: it is this proftop, or it has ended.
-/// Else empty.
+/// Returns the mark before the command of a process that is proftop itself or has ended. Empty for
+/// all others.
 pub fn mark(row: &ProcessRow, own_pid: Option<u32>) -> &'static str {
     match row {
-        // proftop is in its own table, as it uses CPU time as well.
+        // proftop is in the table of processes, because it uses CPU time as well.
         row if own_pid == Some(row.pid) => "(us) ",
         row if row.exited => "(ended) ",
         _ => "",
     }
 }
 
-/// Returns a name with the number of those that have it, in `room` cells: `worker ×300`. The
-/// number stays whole where the name has to be cut. One of them has its name alone.
+/// Returns a name with the number of rows that have it, in `room` cells: `worker ×300`. The name is
+/// cut if necessary, never the number. For one row, it is the name alone.
 pub fn counted(name: &str, count: usize, room: usize) -> String {
     if count < 2 {
         return name.to_owned();
@@ -47,20 +47,20 @@ pub fn counted(name: &str, count: usize, room: usize) -> String {
     format!("{}{times}", text::cut_middle(name, left))
 }
 
-/// The unit of systemd or the container that a control group is of: `pg.service`,
-/// `docker 0123456789ab`.
+/// Returns the systemd unit or the container of a control group: `pg.service`, `docker
+/// 0123456789ab`.
 pub fn group(path: &str) -> Option<String> {
     unit(path).map(|(_, name)| name)
 }
 
-/// The path of a control group up to the unit or container that [`group`] names: two units
-/// may have one name, in two containers for example.
+/// Returns the path of a control group up to the unit or container that [`group`] returns. Two
+/// units may have the same name, for example in two containers.
 pub fn group_path(path: &str) -> &str {
     unit(path).map_or("/", |(path, _)| path)
 }
 
-/// Returns the unit or container of a control group: its path and its name. None for the
-/// root, which has neither.
+/// Returns the unit or container of a control group: its path and its name. None if the group has
+/// neither, as the root.
 fn unit(path: &str) -> Option<(&str, String)> {
     let paths = || {
         let slashes = path.match_indices('/').rev();
@@ -89,7 +89,8 @@ fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `docker-<64 digits>.scope`, `cri-containerd-…`, or the digits alone.
+/// Returns the runtime and the id in `docker-<64 digits>.scope`, `cri-containerd-…`, or in the
+/// digits alone, whose runtime is empty.
 fn container(part: &str) -> Option<(&str, &str)> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let (runtime, number) = part.rsplit_once('-').unwrap_or(("", part));

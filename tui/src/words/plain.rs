@@ -1,11 +1,11 @@
-//! *Plain* text has no character that a terminal would act on or that hides others: no
-//! control character, no change of writing direction. Names are cleaned where they are read
-//! already. Here everything is cleaned once more before it is written.
+//! *Plain* text has no characters that a terminal acts on or that hide others: no control
+//! characters, no changes of the writing direction. Names are made safe when they are read. Here
+//! all output is made safe once more before it is written.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// `text` with such characters written out, as in `\x1b` or `\u{202e}`.
+/// Returns the text with such characters escaped, as in `\x1b` or `\u{202e}`.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_active) {
         return Cow::Borrowed(text);

@@ -1,11 +1,11 @@
-//! *Skid*: a timer cannot interrupt while interrupts are off, so that its clock counts what
-//! ran meanwhile where they come on again.
+//! *Skid*: a timer cannot interrupt while interrupts are off. Its samples of that time are taken
+//! where interrupts are enabled again.
 
 use crate::words::names;
 use profile::{FrameKind, FunctionRow};
 
-/// How functions of the kernel begin that let interrupts in again, or behind which they
-/// come on.
+/// The beginnings of names of kernel functions that enable interrupts, or behind which they are
+/// enabled.
 const LET_IN: [&str; 11] = [
     "_raw_spin_unlock_irq",
     "_raw_read_unlock_irq",
@@ -15,21 +15,21 @@ const LET_IN: [&str; 11] = [
     "__do_softirq",
     "handle_softirqs",
     "pv_native_irq_enable",
-    // On the way back to a program: what is left to do there, as the work of a breakpoint,
-    // is done with interrupts on. They were off since the exception.
+    // On the way back to a program, pending work, such as that of a breakpoint, is done with
+    // interrupts on. They were off since the exception.
     "irqentry_exit_to_user_mode",
     "exit_to_user_mode_loop",
     "exit_to_user_mode_prepare",
 ];
 
-/// Whether samples on top of a function may be those of work that was done before.
+/// Whether self samples of a function may belong to work that was done before.
 pub fn is_likely(row: &FunctionRow) -> bool {
     let is_in_kernel = row.kind == FrameKind::Kernel;
     is_in_kernel && LET_IN.iter().any(|begin| row.name.starts_with(begin))
 }
 
-/// What such a row stands for, with its samples in words and the key that shows who called
-/// it.
+/// Explains such a row. `samples` is the number of samples in words, `key` the key that shows the
+/// callers.
 pub fn explain(samples: &str, name: &str, key: Option<&str>) -> String {
     let callers = match key {
         Some(key) => format!("; {key} shows its callers, whose work that is"),

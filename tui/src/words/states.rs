@@ -1,26 +1,26 @@
-//! What threads did, state by state: as letters in a bar, and in words.
+//! The states of threads: as letters in a bar, and in words.
 
 use crate::context::Context;
 use crate::words::{names, units, waits};
 use profile::few;
 use profile::{Activity, STATES};
 
-/// The cells of a bar.
+/// Width of a bar in cells.
 pub const BAR_WIDTH: usize = 12;
 
 /// The letter of each of [`STATES`] in a bar.
 pub const LETTERS: [char; STATES.len()] = ['R', 'Q', 'L', 'D', 'N', 'S', 'F', 'T', 'O', 'G', 'C'];
 
-/// Says what the letters stand for.
+/// The meaning of the letters.
 pub const LEGEND: &str = "R runs, Q in the queue for a CPU, waits for: C CPU time of its control \
                           group, L a lock, D a disk, N a socket or pipe, S a timer, F a page of \
                           memory, G Python's global lock, T stopped, O another reason";
 
-/// As [`LEGEND`], for a line of 62 cells.
+/// The same as [`LEGEND`], for a line of 62 cells.
 pub const SHORT_LEGEND: &str = "R run Q line C cap L lock G GIL D disk N net S nap F mem T O ?";
 
-/// Returns a bar in which each state has as many letters as its share, so that all of them
-/// fill it: `RRRRRRQLLLLL`. A state with less than half a cell has none.
+/// Returns a bar in which each state has a number of letters by its share, so that all states
+/// together fill it: `RRRRRRQLLLLL`. A state with less than half a cell has none.
 pub fn bar(activity: &Activity) -> String {
     let all: u128 = activity.ns.iter().map(|ns| u128::from(*ns)).sum();
     if all == 0 {
@@ -36,7 +36,7 @@ pub fn bar(activity: &Activity) -> String {
     text
 }
 
-/// `run 5.00s, lock 4.80s, queue 200ms`: the longest first.
+/// Returns the time in each state: `run 5.00s, lock 4.80s, queue 200ms`. The longest is first.
 pub fn sums(activity: &Activity) -> String {
     let mut states: Vec<(usize, u64)> = activity.states().collect();
     few::sort_by_key(&mut states, |(state, ns)| (std::cmp::Reverse(*ns), *state));
@@ -47,19 +47,19 @@ pub fn sums(activity: &Activity) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// What [`sums`] says, with since when that is known where another metric is shown and the window
-/// began before: `since 03:12:44 CET: run 5.00s, lock 4.80s`.
+/// Returns the same as [`sums`]. If another metric is shown and the states are known for only a
+/// part of the window, the text begins with that time: `since 03:12:44 CET: run 5.00s, lock 4.80s`.
 pub fn sums_since(activity: &Activity, cx: &Context<'_>) -> String {
     let since = waits::missing_before(cx.shown).filter(|_| !cx.counts_time());
     let since = since.map_or_else(String::new, |since| format!("since {since}: "));
     since + &sums(activity)
 }
 
-/// A function of a row and, where time waited is counted, what that function waited for most:
-/// `want_the_lock (lock)`.
+/// Returns a function of a row and, if time waited is counted, the state in which it waited
+/// longest: `want_the_lock (lock)`.
 pub fn with_function(name: &str, wait: Option<&str>) -> String {
     let short = names::short(name);
-    // A stack without a function of a program says it itself.
+    // If the stack has no function of a program, the name already is that of the state.
     let wait = wait.filter(|wait| *wait != name);
     let state = wait.and_then(|wait| wait.strip_prefix("[waiting: ")?.strip_suffix(']'));
     match state {
@@ -68,8 +68,8 @@ pub fn with_function(name: &str, wait: Option<&str>) -> String {
     }
 }
 
-/// `ready before it ran: half <8.2us, 99% <4.19ms`; `>67.1ms` for what may have been longer.
-/// None if it never was in the queue.
+/// Returns percentiles of the time in the run queue: `ready before it ran: half <8.2us, 99%
+/// <4.19ms`, or `>67.1ms` if it may have been longer. None if the thread never was in the queue.
 pub fn delays(activity: &Activity) -> Option<String> {
     let text = |percent| {
         let delay = activity.delays.percentile(percent)?;
@@ -83,8 +83,8 @@ pub fn delays(activity: &Activity) -> Option<String> {
     Some(format!("ready before it ran: half {half}, 99% {most}"))
 }
 
-/// `lock since 112s`: what a thread waits for that has not ended; `lock since >112s` if it did
-/// so already when it was seen first. None if it waits for nothing.
+/// Returns the wait that is not over, as in `lock since 112s`, or `lock since >112s` if it began
+/// before the thread was first seen. None if the thread does not wait.
 pub fn open_wait(activity: &Activity) -> Option<String> {
     let now = activity.open_wait()?;
     let word = STATES.get(now.state)?;
@@ -94,7 +94,7 @@ pub fn open_wait(activity: &Activity) -> Option<String> {
     ))
 }
 
-/// `112s`, or `>112s` of what began before it was seen first.
+/// Returns a duration, as in `112s`, or `>112s` if it began before it was first seen.
 pub fn lasting(for_ns: u64, is_longer: bool) -> String {
     let sign = if is_longer { ">" } else { "" };
     format!("{sign}{}", units::nanoseconds(for_ns))
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(text.as_deref(), Some("lock since 112s"));
         let text = open_wait(&now(5, true));
         assert_eq!(text.as_deref(), Some("sleep since >112s"));
-        // Who runs or could run waits for nothing.
+        // A thread that runs, or could run, does not wait.
         assert_eq!(open_wait(&now(0, false)), None);
         assert_eq!(open_wait(&now(1, false)), None);
     }

@@ -1,27 +1,27 @@
-//! The tasks of asyncio in a report: frames above their coroutines, which have no samples of their own,
-//! so that no list of the hottest functions shows them.
+//! The asyncio tasks in a report. They are frames above their coroutines, without samples of their
+//! own, so that no list of the hottest functions shows them.
 
 use profile::few;
 use profile::{FrameKind, FunctionRow};
 use std::cmp::Reverse;
 
-/// How the name of such a frame begins and ends, with the task's name between them; and that of a
-/// task that awaits the one which ran.
+/// The beginning and the end of the name of a task's frame, around the name of the task: of a task
+/// that runs, and of one that awaits the running one.
 const RUNS: (&str, &str) = ("task ‹", "›");
 const AWAITS: (&str, &str) = ("task ‹", "› awaits");
 
-/// A task, or all of one name.
+/// An asyncio task, or all tasks of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task<'a> {
-    /// As its program calls it, or else as its coroutine.
+    /// Its name in the program, or else the name of its coroutine.
     pub name: &'a str,
     /// Samples in which it ran.
     pub ran: u64,
-    /// Samples in which a task ran that it awaited, or one that such a task awaited.
+    /// Samples in which a task ran that it awaited, directly or through other tasks.
     pub awaited: u64,
 }
 
-/// The tasks among functions: those with most samples first.
+/// Returns the tasks among functions, those with most samples first.
 pub fn among(functions: &[FunctionRow]) -> Vec<Task<'_>> {
     let mut tasks: Vec<Task<'_>> = Vec::new();
     for row in functions {

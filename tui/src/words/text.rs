@@ -1,11 +1,11 @@
-//! Making foreign text safe and short: names come from programs that anybody may have
-//! written, and can be longer than any column.
+//! Makes text of others safe and short: names are from programs that anybody may have written, and
+//! may be longer than any column.
 
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Returns the text without characters that a terminal would act on or that change the
-/// reading order. They are shown as their code, such as `\x1b`.
+/// Returns the text without characters that a terminal acts on or that change the reading order.
+/// They are replaced by their code, as in `\x1b`.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if is_plain(text) || !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -21,11 +21,11 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a terminal would act on a character, or show it elsewhere than where it stands.
+/// Whether a terminal acts on a character, or shows it at another place.
 fn is_unsafe(c: char) -> bool {
     let bidi = matches!(c,
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    // Without a width of its own it would hide in its neighbour's cell.
+    // A character without a width would be hidden in the cell of its neighbour.
     c.is_control() || bidi || c.width() == Some(0)
 }
 
@@ -38,15 +38,14 @@ pub fn width(text: &str) -> usize {
     }
 }
 
-/// Whether all characters are printable ASCII: each is a byte and a cell, and none is
-/// unsafe. Most names are like that, and each is looked at several times a frame, so that
-/// this is a short cut.
+/// Whether all characters are printable ASCII: each is one byte and one cell, and none is unsafe.
+/// Most names are like that, and each is measured several times per frame, so this saves time.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Cuts the text in the middle to `room` cells. The last part of a path stays whole if it
-/// fits: `core::ptr…drop_in_place`.
+/// Cuts the text in the middle to `room` cells. The last part of a path is kept if it fits:
+/// `core::ptr…drop_in_place`.
 pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     let text = clean(text);
     if width(&text) <= room {
@@ -55,7 +54,7 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     if room <= 1 {
         return Cow::Owned("…".repeat(room));
     }
-    // One `…` is enough: this cut's also stands for what the end had left out already.
+    // One `…` is enough: that of this cut also stands for an earlier one at the end.
     let text = match text.strip_suffix('…') {
         Some(rest) => rest.trim_end_matches('.'),
         None => &text,
@@ -63,8 +62,8 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     if width(text) < room {
         return Cow::Owned(format!("{text}…"));
     }
-    // The last part stays whole if that leaves a fourth for the beginning. Else the end has
-    // a third.
+    // The last part is kept if a fourth of the room is left for the beginning. Otherwise the end
+    // gets a third of the room.
     let last = text[telling_part(text)..].width();
     let tail = if last + 1 < room * 3 / 4 && last < text.width() {
         last
@@ -75,7 +74,7 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", first(text, head), end(text, tail)))
 }
 
-/// Returns the text without its first cells, beginning with `…`.
+/// Returns the text with `…` in place of its first cells.
 pub fn from(text: &str, cells: usize) -> String {
     let text = clean(text);
     let left = width(&text).saturating_sub(cells.saturating_sub(1));
@@ -94,9 +93,9 @@ pub fn cut_end(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", first(&text, room - 1)))
 }
 
-/// Returns the most telling part of a name that fits into `room` cells: the whole name, or
-/// else its last part from that part's start. This is `push` for
-/// `alloc::vec::Vec<T>::push`, but not `0` for `copy.isra.0`.
+/// Returns the most significant part of a name for `room` cells: the whole name, or else its last
+/// part, cut at the end if necessary. This is `push` for `alloc::vec::Vec<T>::push`, but not `0`
+/// for `copy.isra.0`.
 pub fn short_name(text: &str, room: usize) -> String {
     let text = clean(text);
     if width(&text) <= room {
@@ -108,8 +107,7 @@ pub fn short_name(text: &str, room: usize) -> String {
 }
 
 /// Returns where the last part of a name begins that distinguishes a function from others.
-/// `{closure#0}`, `<…>` and `operator()` do not alone, so that the part before is taken as
-/// well.
+/// `{closure#0}`, `<…>` and `operator()` alone do not, so the part before them is included.
 fn telling_part(text: &str) -> usize {
     let mut end = text.len();
     loop {
@@ -122,13 +120,13 @@ fn telling_part(text: &str) -> usize {
     }
 }
 
-/// Whether a part of a name needs the one before it to say whose it is.
+/// Whether a part of a name does not distinguish functions without the part before it.
 fn tells_nothing(part: &str) -> bool {
     part.starts_with(['<', '{']) || part.starts_with("operator()")
 }
 
-/// Where the last part of a name or path begins. Separators inside brackets
-/// belong to parameters.
+/// Returns where the last part of a name or path begins. Separators inside brackets belong to
+/// parameters.
 fn last_part(text: &str) -> usize {
     let mut depth = 0i32;
     let bytes = text.as_bytes();

@@ -1,5 +1,5 @@
-//! Numbers as text: with thousands separated, and with no more digits than the
-//! samples behind them support.
+//! Formats numbers: with separators of thousands, and with only as many digits as the number of
+//! samples supports.
 
 use crate::context::Context;
 use crate::knobs::{Unit, Window};
@@ -7,13 +7,13 @@ use engine::snapshot::Span;
 use profile::{Report, percent_digits};
 use std::time::Duration;
 
-/// Returns a share in percent, such as `7.1` for 233 of 3,277. It is `-` if `base` is 0.
+/// Returns a share in percent, as in `7.1` for 233 of 3,277. It is `-` if `base` is 0.
 pub fn percent(part: u64, base: u64) -> String {
     percent_to(percent_digits(base), part, base)
 }
 
-/// Returns a share of a report's samples in percent. Where samples count more than once,
-/// the digits are those that the number of taken samples supports.
+/// Returns a share of a report's samples in percent. If samples count more than once, the number of
+/// taken samples decides on the digits.
 pub fn share(report: &Report, part: u64, base: u64) -> String {
     percent_to(report.percent_digits(base), part, base)
 }
@@ -26,17 +26,17 @@ pub fn percent_to(decimals: usize, part: u64, base: u64) -> String {
     format!("{:.decimals$}", part as f64 * 100.0 / base as f64)
 }
 
-/// A share as [`percent`] writes it, but never 100 while anything is missing.
+/// Returns a share as [`percent`] does, but never 100 while anything is missing.
 pub fn completeness(part: u64, base: u64) -> String {
     completeness_to(percent_digits(base), part, base)
 }
 
-/// A share as [`share`] writes it, but never 100 while anything is missing.
+/// Returns a share as [`share`] does, but never 100 while anything is missing.
 pub fn completeness_in(report: &Report, part: u64, base: u64) -> String {
     completeness_to(report.percent_digits(base), part, base)
 }
 
-/// A share with this many decimals, which is never 100 while anything is missing.
+/// Returns a share with this many decimals, which is never 100 while anything is missing.
 pub fn completeness_to(decimals: usize, part: u64, base: u64) -> String {
     let text = percent_to(decimals, part, base);
     if part >= base || !text.starts_with("100") {
@@ -49,8 +49,8 @@ pub fn completeness_to(decimals: usize, part: u64, base: u64) -> String {
     }
 }
 
-/// Returns the 95% band of a share in percentage points, with as many digits as the share:
-/// `±0.9`; `±?` where a file does not say how many samples there were.
+/// Returns the 95% band of a share in percentage points, with as many digits as the share: `±0.9`,
+/// or `±?` if a file does not say how many samples there were.
 pub fn band_text(report: &Report, part: u64, base: u64) -> String {
     let decimals = report.percent_digits(base);
     match report.band_points(part, base) {
@@ -59,7 +59,7 @@ pub fn band_text(report: &Report, part: u64, base: u64) -> String {
     }
 }
 
-/// Returns a number with its thousands separated: `13,120`.
+/// Returns a number with separators of thousands: `13,120`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -78,7 +78,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", count(number))
 }
 
-/// Returns a time in a fitting unit: `640ns`, `1.25us`, `10.0ms`, `2.00s`.
+/// Returns a duration in a suitable unit: `640ns`, `1.25us`, `10.0ms`, `2.00s`.
 pub fn nanoseconds(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {
@@ -87,8 +87,7 @@ pub fn nanoseconds(ns: u64) -> String {
         ns if ns < 1e9 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
     };
-    // Three digits, whatever the unit. The limits are those above which rounding would add
-    // one.
+    // There are always three digits. Above these limits rounding would add another one.
     let digits = match value {
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,
@@ -97,7 +96,7 @@ pub fn nanoseconds(ns: u64) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-/// Returns a time as hours, minutes and seconds: `00:03:12`.
+/// Returns a duration as hours, minutes and seconds: `00:03:12`.
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!(
@@ -128,7 +127,7 @@ pub fn span(span: Span) -> String {
     }
 }
 
-/// Returns a window as the header writes it: `win 10s`, `since mark`.
+/// Returns a window as the header shows it: `win 10s`, `since mark`.
 pub fn window(window: Window) -> String {
     match window {
         Window::Last(last) => format!("win {}", span(last)),
@@ -137,7 +136,7 @@ pub fn window(window: Window) -> String {
     }
 }
 
-/// Returns a number of bytes in a fitting unit: `84 MB`.
+/// Returns a number of bytes in a suitable unit: `84 MB`.
 pub fn bytes(bytes: u64) -> String {
     const KB: u64 = 1 << 10;
     const MB: u64 = 1 << 20;
@@ -150,33 +149,33 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Returns how many CPUs were busy: 3,277 samples in 10 s at 99 Hz are 3.31 CPUs. None if
-/// rate or time is not known.
+/// Returns how many CPUs were busy: 3,277 samples in 10 s at 99 Hz are 3.31 CPUs. None if rate or
+/// time is not known.
 pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
     let possible = f64::from(rate_hz) * seconds;
     (possible > 0.0).then(|| samples as f64 / possible)
 }
 
-/// Turns samples into the unit that is asked for.
+/// Converts numbers of samples to a unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
     pub unit: Unit,
-    /// Of how many samples shares are.
+    /// The number of samples that is 100 percent.
     base: u64,
-    /// The digits behind the point of its percents.
+    /// Number of decimals of percentages.
     digits: usize,
-    /// Samples a second of one busy CPU, and the seconds that the samples are from: with
-    /// both, a number of samples is a time.
+    /// Samples per second of one busy CPU, and the duration of the samples. With both, a number of
+    /// samples is a time.
     rate_hz: u32,
     seconds: f64,
-    /// All CPUs of the machine, for shares of it.
+    /// Number of CPUs of the machine, for shares of it.
     machine_cpus: u32,
-    /// Nanoseconds are counted, and no samples.
+    /// Whether the amounts are nanoseconds instead of samples.
     is_time: bool,
 }
 
 impl Scale {
-    /// Numbers in a view's unit, as shares of `base`.
+    /// Returns the scale for the unit of a view, with shares relative to `base`.
     pub fn new(cx: &Context<'_>, base: u64) -> Self {
         Scale {
             unit: cx.unit(),
@@ -189,7 +188,7 @@ impl Scale {
         }
     }
 
-    /// Numbers in a unit, where nothing else is known.
+    /// Returns a scale without rate and time.
     #[cfg(test)]
     pub fn of(unit: Unit, base: u64, digits: usize) -> Self {
         Scale {
@@ -203,7 +202,7 @@ impl Scale {
         }
     }
 
-    /// The number, at most six cells wide.
+    /// Returns the number, which is at most six cells wide.
     pub fn text(&self, samples: u64) -> String {
         match self.unit {
             Unit::Share => percent_to(self.digits, samples, self.base),
@@ -214,8 +213,8 @@ impl Scale {
         }
     }
 
-    /// The 95% band of a number, in its unit: how far the true one may be from it. `?` where a file
-    /// does not say how many samples there were.
+    /// Returns the 95% band of a number, in the unit of the scale. `?` if a file does not say how
+    /// many samples there were.
     pub fn band(&self, report: &Report, samples: u64) -> String {
         let Some(points) = report.band_points(samples, self.base) else {
             return "?".into();
@@ -228,7 +227,7 @@ impl Scale {
         }
     }
 
-    /// So many samples as a part of the machine, or of a CPU.
+    /// Returns a number of samples in a unit that depends on time.
     fn rate(&self, samples: f64) -> String {
         let cpus = cpus(1, self.rate_hz, self.seconds).map(|of_one| of_one * samples);
         let number = match self.unit {
@@ -243,12 +242,12 @@ impl Scale {
         )
     }
 
-    /// Whether nanoseconds are counted, and no samples.
+    /// Whether the amounts are nanoseconds instead of samples.
     pub fn is_time(&self) -> bool {
         self.is_time
     }
 
-    /// An amount by itself: `1,036`, or `2.50s` where time is counted.
+    /// Returns an amount without a unit: `1,036`, or `2.50s` if time is counted.
     pub fn bare(&self, amount: u64) -> String {
         if self.is_time {
             nanoseconds(amount)
@@ -257,7 +256,7 @@ impl Scale {
         }
     }
 
-    /// Returns the scale for another stretch of time and the rate of its samples.
+    /// Returns the scale for samples of another duration and rate.
     pub fn over(self, rate_hz: u32, seconds: f64) -> Self {
         Scale {
             rate_hz,
@@ -266,7 +265,7 @@ impl Scale {
         }
     }
 
-    /// The number with its unit, where it stands by itself: `31.6%`, `1,036`, `651 ms/s`.
+    /// Returns the number with its unit: `31.6%`, `1,036`, `651 ms/s`.
     pub fn labelled(&self, samples: u64) -> String {
         match (self.text(samples), self.unit) {
             (text, Unit::Samples) => text,
@@ -278,8 +277,8 @@ impl Scale {
         }
     }
 
-    /// Returns the number in the unit, such as `12.3% of the machine`. None if the unit is
-    /// a share or samples, which are shown anyway, or if the number is not known.
+    /// Returns the number in the unit, as in `12.3% of the machine`. None if the unit is a share or
+    /// samples, which are shown anyway, or if the number is not known.
     pub fn beside(&self, samples: u64) -> Option<String> {
         let text = self.labelled(samples);
         match self.unit {
@@ -290,7 +289,7 @@ impl Scale {
         }
     }
 
-    /// The number in a column beside a share: samples, unless the unit tells something else.
+    /// Returns the number for a column beside a share: samples, unless the unit is another one.
     pub fn amount(&self, samples: u64) -> String {
         match self.unit {
             Unit::Share | Unit::Samples if self.is_time => nanoseconds(samples),
@@ -310,7 +309,7 @@ impl Scale {
         }
     }
 
-    /// The head of a column: with `%` where its numbers are percent.
+    /// Returns the head of a column: `percent` if its numbers are percentages, else `other`.
     pub fn head(&self, percent: &'static str, other: &'static str) -> &'static str {
         match self.unit {
             Unit::Share | Unit::Machine => percent,
@@ -357,7 +356,7 @@ mod tests {
         assert_eq!(both(Unit::Machine), ("6.5%".into(), machine));
         assert_eq!(both(Unit::CpuMs), ("1046 ms/s".into(), some("1046 ms/s")));
         assert_eq!(both(Unit::Cpus), ("1.05 CPU".into(), some("1.05 CPU")));
-        // One cell of the map of time.
+        // The scale for one cell of the map of time.
         let cell = scale(Unit::Cpus).over(99, 0.1);
         assert_eq!(cell.labelled(10), "1.01 CPU");
         let untimed = scale(Unit::Cpus).over(0, 0.1);
@@ -381,7 +380,7 @@ mod tests {
         assert_eq!(share(&report, 2_330, 32_770), "7.1");
         assert_eq!(band_text(&report, 233, 3_277), "±3");
         assert_eq!(share(&Report::default(), 233, 3_277), "7.1");
-        // 330 waits of 10 ms each.
+        // These are 330 waits of 10 ms each.
         assert_eq!(completeness_in(&report, 3_276, 3_277), "99");
         assert_eq!(completeness_in(&report, 3_277, 3_277), "100");
     }

@@ -1,8 +1,8 @@
-//! Why a frame has no name, as a sentence.
+//! The reasons for which frames have no names, as sentences.
 
 use profile::NoName;
 
-/// Why a frame has no name, for a person.
+/// Returns the sentence for the reason for which a frame has no name.
 pub fn why_unnamed(why: NoName) -> &'static str {
     match engine::alike::reason(why) {
         Some(reason) => reason.explain(),

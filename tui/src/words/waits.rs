@@ -1,4 +1,4 @@
-//! Waits: how many, how long on average, and the longest.
+//! The words for waits: their number, their mean and their maximum.
 
 use crate::calendar;
 use crate::words::units;
@@ -6,30 +6,29 @@ use engine::snapshot::Snapshot;
 use profile::filter::{Clause, SampleTest};
 use profile::{Filter, FunctionRow, STATES, WAITING_MODULE, Waits, waiting_name};
 
-/// Says why a number of waits has a `~` before it.
+/// Explains the `~` before a number of waits.
 pub const ESTIMATED: &str = "waits with ~ are an estimate: of short waits a few give their stack, \
                              drawn by chance, and each of these stands for those not drawn";
 
-/// Returns since when waits are counted, such as `03:12:44 CET`. None if that is as long as all else
-/// that is known, or if they are not counted.
+/// Returns since when waits are counted, as in `03:12:44 CET`. None if that is since all other
+/// samples are counted, or if waits are not counted.
 pub fn since(snapshot: &Snapshot) -> Option<String> {
     clock(snapshot.waits_since_ns()?, snapshot)
 }
 
-/// Returns what [`since`] does if the window that was asked for reaches back before that. None if
-/// it does not.
+/// Returns the same as [`since`] if the wanted window begins before that time, else None.
 pub fn missing_before(snapshot: &Snapshot) -> Option<String> {
     clock(snapshot.waits_missing_before_ns()?, snapshot)
 }
 
-/// A time of the clock of samples, as the time of day.
+/// Returns a time on the clock of samples as the time of day.
 fn clock(ns: u64, snapshot: &Snapshot) -> Option<String> {
     let epoch_ms = snapshot.view.as_ref()?.info().epoch_unix_ms;
     let ms = (ns / 1_000_000) as i64 + epoch_ms;
     Some(format!("{} {}", calendar::of_day(ms), calendar::zone(ms)))
 }
 
-/// The number of waits, at most six cells wide: with `~` if not each of them was seen.
+/// Returns the number of waits, at most six cells wide, with `~` if not each of them was seen.
 pub fn number(waits: &Waits) -> String {
     let sign = if waits.is_exact() { "" } else { "~" };
     match waits.count {
@@ -40,20 +39,20 @@ pub fn number(waits: &Waits) -> String {
     }
 }
 
-/// The mean of waits; a dash while none is over.
+/// Returns the mean of waits, or a dash if none is over.
 pub fn mean(waits: &Waits) -> String {
     let mean = waits.mean_ns().map(units::nanoseconds);
     mean.unwrap_or_else(|| "-".to_owned())
 }
 
-/// The longest wait, as the text that its length makes; `>4.95s` if it is not over.
+/// Returns the longest wait, formatted by `text`, with `>` if it is not over: `>4.95s`.
 pub fn longest(waits: &Waits, text: impl Fn(u64) -> String) -> String {
     let sign = if waits.longest_is_open { ">" } else { "" };
     format!("{sign}{}", text(waits.longest_ns))
 }
 
-/// `~1,203 waits, mean 4.39ms, longest 300ms`; `no wait over yet, longest >112s` of those that
-/// are not.
+/// Returns number, mean and maximum: `~1,203 waits, mean 4.39ms, longest 300ms`, or `no wait over
+/// yet, longest >112s`.
 pub fn brief(waits: &Waits) -> String {
     let longest = longest(waits, units::nanoseconds);
     if waits.count == 0 {
@@ -67,12 +66,12 @@ pub fn brief(waits: &Waits) -> String {
     )
 }
 
-/// Why the mean times the number of waits is not the time waited.
+/// Explains why the mean times the number of waits is not the time waited.
 const NOT_THE_PRODUCT: &str = "the mean times their number is not the time: a wait counts when it \
                                ends, with all of its length, and time as it passes, also of \
                                waits that are not over";
 
-/// As [`brief`], with what the number is from.
+/// Returns the same as [`brief`], with a sentence on how the number was obtained.
 pub fn explain(waits: &Waits) -> String {
     let brief = brief(waits);
     if !waits.is_exact() {
@@ -88,7 +87,8 @@ pub fn explain(waits: &Waits) -> String {
     }
 }
 
-/// Says in parentheses what a filter takes for waits for work; nothing if it does not ask.
+/// Returns, in parentheses, which waits a filter treats as idle. Empty if no clause of the filter
+/// is about idle waits.
 pub fn idle_rule(filter: &Filter) -> &'static str {
     let asks = |clause: &Clause| matches!(clause, Clause::Sample { test: SampleTest::State(states), .. } if states.has_idle());
     if filter.clauses().iter().any(asks) {
@@ -99,8 +99,8 @@ pub fn idle_rule(filter: &Filter) -> &'static str {
     }
 }
 
-/// Returns the rule by which a wait counts in a state, by the name of the frame that says
-/// which. None for any other function.
+/// Returns the rule by which a wait counts as in a state. The row is that of the frame which stands
+/// for the state. None for any other function.
 pub fn rule(row: &FunctionRow) -> Option<&'static str> {
     if *row.module != *WAITING_MODULE {
         return None;
@@ -160,7 +160,7 @@ mod tests {
         let begin = "~1,203 waits, mean 2.00ms, longest 30.0ms; 88 of them gave";
         assert!(text.starts_with(begin), "{text}");
         assert!(explain(&waits(3, 3)).contains("each of them gave its stack"));
-        // Whoever multiplies is told why that is another number.
+        // A reader who multiplies is told why the result is another number.
         assert!(explain(&waits(3, 3)).contains("is not the time"));
         assert!(explain(&waits(1203, 88)).contains("is not the time"));
         assert!(explain(&waits(0, 0)).contains("waits when they end"));

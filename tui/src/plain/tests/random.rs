@@ -1,4 +1,4 @@
-//! Random lines, on names from somebody who wants to do harm.
+//! Tests with random lines, on names that are meant to do harm.
 
 use super::Talk;
 use crate::fixture;
@@ -29,12 +29,12 @@ fn words() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// No line makes it panic, and no answer has a byte that a terminal acts on.
+    /// No line causes a panic, and no answer has a byte that a terminal acts on.
     #[test]
     fn any_lines_are_answered(lines in prop::collection::vec(prop_oneof![6 => words(), 1 => ".{0,60}"], 1..12)) {
         let mut talk = Talk::on(hostile(), true);
         for line in lines {
-            // Those wait, for an engine that is not there as well, or write files.
+            // These commands wait for an engine, which the test does not have, or write files.
             let word = line.trim().to_lowercase();
             if word.starts_with('w') || word.starts_with("probe") {
                 continue;
@@ -45,7 +45,7 @@ proptest! {
     }
 }
 
-/// Names from somebody who wants to do harm.
+/// Returns a snapshot with names that are meant to do harm.
 fn hostile() -> Arc<Snapshot> {
     let mut snapshot = fixture::tree_step(3);
     let mut report = (*snapshot.report).clone();

@@ -1,10 +1,10 @@
-//! A writer that counts bytes, and fails when the work was cancelled.
+//! A writer that counts bytes, and fails when the work is cancelled.
 
 use profile::Cancel;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// The shortest time between two calls of `tell`.
+/// The minimum time between two calls of `tell`.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Passes bytes on to `out`, and counts them.
@@ -28,7 +28,7 @@ impl<'a, W: Write> Counted<'a, W> {
         }
     }
 
-    /// Returns how many bytes were written.
+    /// Returns the number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -65,7 +65,7 @@ mod tests {
         let tell = |bytes| heard.borrow_mut().push(bytes);
         let mut out = Counted::new(Vec::new(), &cancel, &tell);
         out.write_all(b"stack").unwrap();
-        // Time goes by.
+        // As if this time had passed.
         out.told -= PAUSE;
         out.write_all(b"s").unwrap();
         assert_eq!(out.bytes(), 6);
