@@ -1,10 +1,9 @@
-//! An *action* is what a key asks for. One table says which keys ask for what,
-//! what the key line and the help say about it, and where it works; nothing
-//! else knows a key.
+//! An *action* is what a key does. One table has the keys of all actions, their words in the key
+//! line and in the help, and the views in which they work. No other code knows any key.
 
-/// A key, and how it is written.
+/// Keys, and how they are written.
 mod key;
-/// Which keys ask for what: the table, and what a user makes of it.
+/// The table of keys, and the user's changes to it.
 mod keymap;
 
 pub use key::Key;
@@ -12,11 +11,11 @@ pub use keymap::{Binding, Keymap, Rebound};
 
 use crate::view_id::{Feature, ViewId};
 
-/// Everything that a key can ask for. Some actions work in several views and do there what
-/// suits them.
+/// Everything that a key can do. Some actions work in several views and do there what fits the
+/// view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Scroll the detail line back to its beginning.
+    /// Scroll the detail line to the left.
     DetailLeft,
     DetailRight,
     Up,
@@ -40,8 +39,7 @@ pub enum Action {
     Runs,
     /// Open the page of the selected function.
     Page,
-    /// On a page, open the page of the selected row; in code, open the code of the called
-    /// function.
+    /// On a page, open the page of the selected row. In code, open the code of the called function.
     Follow,
     /// Open source text and instructions of the selected function.
     Code,
@@ -49,11 +47,11 @@ pub enum Action {
     Layout,
     /// Show or hide the second view beside the open one.
     Pane,
-    /// Send keys to the second view, or to the open one again.
+    /// Move the keys to the second view, or back to the open one.
     OtherPane,
     /// Choose what a tree, the map of time, or processes and threads are grouped by.
     Group,
-    /// Show processes as a tree, below those that started them.
+    /// Show processes as a tree, below the processes that started them.
     Family,
     /// Switch between AT&T and Intel syntax.
     Syntax,
@@ -65,7 +63,7 @@ pub enum Action {
     Callers,
     CopyStack,
     Fold(FoldAction),
-    /// Show in which modules frames have no names, and what to type to get them.
+    /// Show the modules of frames without names, and what to type to get names.
     OpenCause,
     HotPath,
     Left,
@@ -74,18 +72,18 @@ pub enum Action {
     Zoom,
     SameName,
     MarkTime,
-    /// Make the marked time the window.
+    /// Make the marked time the window of samples.
     UseTime,
     Freeze,
     ShorterWindow,
     LongerWindow,
-    /// Let the window begin now.
+    /// Let the window begin at this moment.
     Mark,
-    /// Opens the line with the filter.
+    /// Open the line in which the filter is edited.
     EditFilter,
-    /// Open the palette, in which all actions are found by name.
+    /// Open the palette, in which all actions are found by their names.
     Palette,
-    /// Keep what is shown as the baseline for comparisons.
+    /// Keep the counted samples as the baseline for comparisons.
     Baseline,
     Difference,
     Unit,
@@ -108,19 +106,19 @@ pub enum Action {
     Quit,
     /// Count and time the calls of the selected function.
     Probe,
-    /// Let the selected probe live longer; place it again if it is gone.
+    /// Let the selected probe live longer, or place it again if it is gone.
     Renew,
     /// Remove the selected probe.
     Unprobe,
     UnprobeAll,
     /// Read a value at each call of the selected probe.
     Value,
-    /// Explain that proftop kills nothing: other tops do on this key.
+    /// Explain that proftop kills no process, as other programs like top do on this key.
     Kill,
 }
 
 impl Action {
-    /// Whether it does something with the selected row of a view. Motions are not asked for.
+    /// Whether the action does something with the selected row of a view. Motions do not count.
     pub fn is_of_row(self) -> bool {
         match self {
             Action::Page
@@ -152,7 +150,7 @@ impl Action {
     }
 }
 
-/// Where a binding works.
+/// The views in which a binding works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// In the views that are tables.
@@ -177,9 +175,9 @@ pub enum Scope {
     People,
     /// Where a function can be selected.
     FunctionRows,
-    /// Wherever there are names to find.
+    /// In views that have names to find.
     Rows,
-    /// Where the arrows to the sides move nothing: tables, pages, code.
+    /// In views where the left and right arrows move nothing: tables, pages, code.
     Lists,
     Everywhere,
 }
@@ -209,27 +207,27 @@ impl Scope {
     }
 }
 
-/// How a key changes the filter. The first four are about the selected function.
+/// How a key changes the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterAction {
     Focus,
     Exclude,
-    /// The processes or threads that are marked, or else selected.
+    /// Exclude the marked processes or threads, or else the selected one.
     ExcludeRows,
     Hide,
-    /// The whole module of the function.
+    /// Hide all functions of the module of the selected function.
     FoldModule,
     FoldRecursion,
-    /// Waits for work.
+    /// Exclude idle waits, which are waits for work.
     Idle,
     Kernel,
     User,
-    /// What an interpreter does itself, and how waits are made.
+    /// Exclude what an interpreter does itself, and the functions with which waits are made.
     Internals,
 }
 
 impl FilterAction {
-    /// Whether it is about the selected row.
+    /// Whether it uses the selected row.
     pub fn is_of_row(self) -> bool {
         match self {
             FilterAction::Focus

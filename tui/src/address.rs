@@ -1,27 +1,27 @@
-//! The *address* of a machine as a user types it: `ssh://[USER@]HOST[:PORT][/PATH]`, where
-//! PATH is that of proftop there.
+//! The *address* of a machine as a user types it: `ssh://[USER@]HOST[:PORT][/PATH]`. PATH is the
+//! path of proftop on that machine.
 
 use crate::failure::Failure;
 use std::fmt;
 
-/// How an address begins.
+/// The beginning of an address.
 pub const SCHEME: &str = "ssh://";
 
 /// A machine to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// None: whom ssh takes.
+    /// None means the user that ssh chooses.
     pub user: Option<String>,
-    /// A name that ssh knows: of a machine, or one of its configuration.
+    /// A name that ssh knows: that of a machine, or of an entry in its configuration.
     pub host: String,
-    /// None: the port that ssh takes.
+    /// None means the port that ssh chooses.
     pub port: Option<u16>,
-    /// Where proftop is there. None: in the PATH.
+    /// The path of proftop on the machine. None means to find it in PATH.
     pub program: Option<String>,
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let wrong = |why: &str| {
             let shown = symbolize::sanitize(text.as_bytes());
@@ -46,8 +46,8 @@ impl Address {
             Some(Ok(port)) if port > 0 => Some(port),
             Some(_) => return Err(wrong("the port is no number from 1 to 65535")),
         };
-        // ssh takes a word that begins with `-` for an option, and gives others to shells of
-        // its configuration.
+        // ssh would read a word that begins with `-` as an option, and its configuration may pass
+        // others to a shell.
         let is_word = |word: &str| {
             let plain = |c: char| c.is_alphanumeric() || "._-:%\\".contains(c);
             !word.is_empty() && !word.starts_with('-') && word.chars().all(plain)
@@ -70,7 +70,7 @@ impl Address {
     }
 }
 
-/// Splits `host:port` and `[::1]:port`; an address of IPv6 without brackets has no port.
+/// Splits `host:port` and `[::1]:port`. An IPv6 address without brackets has no port.
 fn split_port(place: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = place
         .strip_prefix('[')
@@ -99,8 +99,8 @@ impl fmt::Display for Address {
     }
 }
 
-/// What machines are called on the screen: by their hosts, where these tell them apart, else by
-/// their addresses.
+/// Returns the names of machines for the screen: their hosts, or their whole addresses if hosts
+/// occur several times.
 pub fn names(addresses: &[Address]) -> Result<Vec<String>, Failure> {
     let is_alone = |host: &str| addresses.iter().filter(|one| one.host == host).count() == 1;
     let mut names: Vec<String> = Vec::new();

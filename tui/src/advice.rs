@@ -1,5 +1,5 @@
-//! *Advice* on code without names: which package a file is of, where its symbols are, and
-//! one line to type that brings them.
+//! *Advice* on code without names: the package of a file, the source of its symbols, and a line to
+//! type that gets them.
 
 use crate::failure::rights::Invocation;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use symbolize::{Files, Reason};
 /// Code whose functions have no names.
 #[derive(Debug, Clone)]
 pub struct Code {
-    /// The file that it is in, as its process sees it.
+    /// The path of its file, as its process sees it.
     pub path: PathBuf,
     pub reason: Reason,
     pub has_build_id: bool,
@@ -19,45 +19,44 @@ pub struct Code {
     pub process: Option<(u32, String)>,
 }
 
-/// What is known about a file, and what would bring names.
+/// The known facts about a file, and what would bring names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice {
-    /// The package that the file is of: its name and version.
+    /// The name and version of the package that contains the file.
     pub package: Option<String>,
-    /// The package that has its symbols.
+    /// The package that contains its symbols.
     pub symbols: Option<String>,
-    /// The line to type; `None` where no command helps.
+    /// The line to type. None if no command helps.
     pub command: Option<String>,
-    /// What else has to be known, or what to do where no command helps. A sentence.
+    /// A sentence on the command, or on what to do if no command helps.
     pub note: String,
 }
 
 impl Advice {
-    /// The command, or the sentence where no command helps.
+    /// Returns the command, or the sentence if no command helps.
     pub fn line(&self) -> &str {
         self.command.as_deref().unwrap_or(&self.note)
     }
 }
 
-/// What this machine and this run of proftop have.
+/// What is available on this machine and to this run of proftop.
 #[derive(Debug, Clone)]
 pub struct Means {
-    /// How this run was typed.
+    /// The command line of this run.
     pub invocation: Invocation,
-    /// Whether the user is root. False under `sudo`, because then commands are suggested
-    /// with `sudo`.
+    /// Whether the user is root. False under `sudo`, because then suggested commands need `sudo`.
     pub is_root: bool,
     /// Whether this run was started with `sudo`.
     pub is_under_sudo: bool,
     /// Whether `debuginfod-find`, the client of elfutils, is installed.
     pub has_client: bool,
-    /// Whether servers for debug files are configured already. Then they were asked and did
-    /// not have it, so that they are not suggested.
+    /// Whether servers for debug files are configured already. If so, they are not suggested,
+    /// because they were asked and did not have the file.
     pub has_servers: bool,
 }
 
 impl Means {
-    /// Finds out what this machine and this run have, from the environment.
+    /// Determines the means from the environment and PATH.
     pub fn current() -> Means {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let mut places = std::env::split_paths(&paths);
@@ -71,7 +70,7 @@ impl Means {
         }
     }
 
-    /// Returns the command that installs something, with `sudo` unless the user is root.
+    /// Returns the command that installs a package, with `sudo` unless the user is root.
     fn install(&self, command: &str) -> String {
         if self.is_root {
             command.to_owned()
@@ -80,8 +79,7 @@ impl Means {
         }
     }
 
-    /// Returns the command that starts this run again with the debug server of a
-    /// distribution.
+    /// Returns the command that repeats this run with the debug server of a distribution.
     fn with_server(&self, server: &str) -> String {
         let again = self.invocation.with_variable("DEBUGINFOD_URLS", server);
         if self.is_under_sudo {
@@ -92,8 +90,7 @@ impl Means {
     }
 }
 
-/// Gives advice. It remembers which packages files are of, because databases of packages
-/// are large.
+/// Gives advice. It remembers the packages of files, because package databases are large.
 #[derive(Debug)]
 pub struct Adviser {
     files: Files,
@@ -102,7 +99,7 @@ pub struct Adviser {
     distributions: HashMap<Root, Option<Distribution>>,
 }
 
-/// Which system a file is of.
+/// The system to which a file belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Root {
     /// The system with this root directory, by device and inode.
@@ -110,12 +107,12 @@ enum Root {
     Own,
 }
 
-/// How many files are remembered. With more, all are forgotten and looked up again.
+/// Maximum number of remembered files. Beyond it, all are forgotten and looked up again.
 const REMEMBERED_MAX: usize = 4_096;
 
 impl Adviser {
-    /// Makes an adviser that reads databases of packages with `files`, and suggests what
-    /// suits `means`.
+    /// Creates an adviser that reads package databases with `files`, and suggests commands by
+    /// `means`.
     pub fn new(files: Files, means: Means) -> Adviser {
         Adviser {
             files,
@@ -125,7 +122,7 @@ impl Adviser {
         }
     }
 
-    /// Returns advice for each of these, in the same order.
+    /// Returns advice for each code, in the same order.
     pub fn advise(&mut self, codes: &[Code]) -> Vec<Advice> {
         if self.owners.len() > REMEMBERED_MAX {
             self.owners.clear();
@@ -143,7 +140,8 @@ impl Adviser {
         told.collect()
     }
 
-    /// The system that a file is of: that of its process, or ours if the process is gone.
+    /// Returns the system to which a file belongs: that of its process, or ours if the process is
+    /// gone.
     fn root_of(&self, code: &Code) -> (Root, Option<OwnedFd>) {
         let process = code.process.as_ref();
         let of_process = process.and_then(|(pid, _)| self.files.root_of(*pid).ok());
@@ -154,7 +152,7 @@ impl Adviser {
         known.unwrap_or_else(|| (Root::Own, symbolize::opener::our_root()))
     }
 
-    /// Looks up what is not known yet, for all files of a system at once.
+    /// Looks up the packages of all files of a system at once, except those that are known already.
     fn find_owners(&mut self, codes: &[Code], roots: &[(Root, Option<OwnedFd>)]) {
         let mut wanted: HashMap<Root, (&OwnedFd, Vec<&Path>)> = HashMap::new();
         for (code, (id, root)) in codes.iter().zip(roots) {
@@ -177,20 +175,20 @@ impl Adviser {
     }
 }
 
-/// Whether a package may exist that has the names of this code.
+/// Whether a package with the names of this code may exist.
 fn may_be_packaged(code: &Code) -> bool {
     let lacks_symbols = matches!(code.reason, Reason::Stripped | Reason::NotCovered);
     lacks_symbols && code.path.is_absolute()
 }
 
-/// Returns the advice on one file, by the reason for which its functions have no names:
+/// Returns the advice on one file. The reason why its functions have no names decides:
 ///
 /// | reason | advice |
 /// | --- | --- |
-/// | no symbols, or none of this code | the package or server that has them, if any |
-/// | made at run time | the option of its runtime that writes names down |
-/// | no right to read it | this run again, with `sudo` |
-/// | any other | what the reason itself says |
+///  no symbols, or none of this code | the package or server that has them, if any |
+///  made at run time | the option with which its runtime writes names |
+///  no right to read it | this run again, with `sudo` |
+///  any other | the remedy of the reason itself |
 fn advise(
     code: &Code,
     owner: Option<&Owner>,
@@ -217,7 +215,7 @@ fn advise(
     }
 }
 
-/// A file of a package: its debug symbols are in another package, or on a server.
+/// Returns advice on a file of a package: its debug symbols are in another package, or on a server.
 fn of_package(
     code: &Code,
     owner: &Owner,
@@ -233,7 +231,7 @@ fn of_package(
             note: CLIENT_IS_MISSING.into(),
         };
     }
-    // Only dnf finds the package of symbols by the one that the file is of.
+    // dnf alone finds the package of symbols by the name of the file's own package.
     let install = means.install(&match owner.manager {
         Manager::Dpkg => format!("apt install {symbols}"),
         Manager::Apk => format!("apk add {symbols}"),
@@ -242,13 +240,13 @@ fn of_package(
         }
         Manager::Rpm => format!("dnf debuginfo-install {}", owner.package),
     });
-    // What debhelper makes is in an archive that few machines have in their lists.
+    // Packages that debhelper makes are in an archive that few machines have in their lists.
     let is_apart = owner.manager == Manager::Dpkg && symbols.ends_with("-dbgsym");
     let server = distribution.map(Distribution::debuginfod_server);
     let fetches = server.filter(|_| code.has_build_id && !means.has_servers);
-    // In this order: (1) a server, if its client is installed and the package is not one
-    // that apt finds without more; (2) the archive of debug symbols; (3) the package
-    // manager alone.
+    // The choice, in this order: (1) a server, if its client is installed and apt needs the archive
+    // of debug symbols or there is another package manager; (2) the archive of debug symbols; (3)
+    // the package manager alone.
     let (command, note) = match fetches {
         Some(server) if means.has_client && (is_apart || owner.manager != Manager::Dpkg) => {
             let again = means.with_server(server);
@@ -272,8 +270,8 @@ fn of_package(
     }
 }
 
-/// The command that installs a package from the archive of debug symbols, with those before
-/// it that make the archive known to apt, and where the package comes from.
+/// Returns the command that installs a package from the archive of debug symbols, and a note on its
+/// origin. If apt does not know the archive, the command first adds it.
 fn from_archive(
     install: String,
     distribution: Option<&Distribution>,
@@ -301,11 +299,11 @@ fn from_archive(
     )
 }
 
-/// Said before anything else, as the user has named servers already.
+/// This note comes first, because the user has configured servers already.
 const CLIENT_IS_MISSING: &str =
     "DEBUGINFOD_URLS is set, but no server is asked: debuginfod-find is not installed.";
 
-/// How to install what asks servers, where servers are named and it is missing.
+/// Returns the command that installs the client, if servers are configured and it is missing.
 fn lacking_client(
     code: &Code,
     manager: Manager,
@@ -324,12 +322,12 @@ fn lacking_client(
     }
 }
 
-/// What helps with a file that was built by its user.
+/// The advice on a file that its user has built.
 const NOT_STRIPPED: &str = "No package has this file. Build it without `-s` and do not strip it; \
                             or, if the unstripped file is in some DIR: `w`, and `proftop resolve \
                             FILE.pft --debug-dir DIR`.";
 
-/// A file that no package has: only who built it has its symbols.
+/// Returns advice on a file without a package: only the person who built it has its symbols.
 fn of_nobody(code: &Code, means: &Means) -> Advice {
     let note = match code.reason {
         _ if means.has_servers && !means.has_client && code.has_build_id => CLIENT_IS_MISSING,
@@ -342,11 +340,11 @@ fn of_nobody(code: &Code, means: &Means) -> Advice {
     }
 }
 
-/// Code of a JIT compiler: its runtime has to write down what it made.
+/// Returns advice on code of a JIT compiler: its runtime has to write the names.
 fn made_at_run_time(code: &Code) -> Advice {
     let program = code.path.file_name().and_then(|name| name.to_str());
     let comm = code.process.as_ref().map(|(_, comm)| &**comm);
-    // The program may be known by its file or by the name of its thread only.
+    // The name of the program may be in the name of its file or of its thread only.
     let names = || [program, comm].into_iter().flatten();
     let is = |runtime: &str| names().any(|name| name.starts_with(runtime));
     let (command, note) = if is("java") {
@@ -476,7 +474,7 @@ mod tests {
         assert_eq!(command("libssl3", "debian", false), without);
         let installed = "sudo dnf debuginfo-install openssl-libs";
         assert_eq!(command("openssl-libs", "fedora", false), installed);
-        // Where apt does not know the archive of debug symbols, it is told of it first.
+        // If apt does not know the archive of debug symbols, the command adds it first.
         assert_eq!(
             command("libssl3", "debian VERSION_CODENAME=bookworm", false),
             "echo 'deb http://deb.debian.org/debian-debug/ bookworm-debug main' \

@@ -1,6 +1,6 @@
-//! The *app* is everything the screen is made from: the snapshot it shows and
-//! the state of its views. Events go in, effects come out; it draws nothing,
-//! waits for nothing and asks no clock.
+//! The *app* is the state from which the screen is drawn: the snapshot that is shown and the state
+//! of the views. It takes events and returns effects. It does not draw, never waits and reads no
+//! clock.
 
 use crate::action::{Action, Keymap};
 use crate::app::ahead::Ahead;
@@ -29,68 +29,68 @@ use profile::FunctionId;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Actions of one view.
+/// Performs the actions of a single view.
 mod act;
-/// Keys that wait for rows.
+/// Keys that wait until a view has rows.
 mod ahead;
-/// What views ask for, and when the answers are shown.
+/// The questions of views, and when answers are shown.
 mod answers;
-/// What is asked for is checked and done.
+/// Checks and carries out orders.
 mod apply;
-/// What stands beside the open view.
+/// The second view beside the open one.
 mod beside;
 /// When rows may change their places.
 mod calm;
 /// The code of functions.
 mod code;
-/// What views are drawn in.
+/// The context for drawing views and handling keys.
 mod context;
-/// The way to what is looked at.
+/// The path from the whole machine to the shown part.
 mod crumbs;
-/// What the app asks its surroundings for.
+/// The effects that the app asks its caller to perform.
 mod effect;
-/// What the app is told.
+/// The events that the app handles.
 mod event;
-/// Keys that change the filter.
+/// The keys that change the filter.
 mod filter;
-/// A screen that stands still.
+/// The frozen screen.
 mod freezing;
 pub mod history;
-/// Keys, one mode at a time.
+/// Handles keys by the present mode.
 mod keys;
-/// What is counted, and how far back one can go.
+/// The knobs, which say what is counted, and their history.
 mod knobs;
-/// The function that views have in common.
+/// The function that stays selected when the view changes.
 mod links;
-/// Which metric is counted.
+/// The choice of the metric.
 mod metric;
 pub mod mode;
-/// Clicks and the wheel.
+/// Handles clicks and the wheel.
 mod mouse;
 /// Pages of functions.
 mod page;
-/// Everything by its name.
+/// The palette of all actions and orders.
 mod palette;
 pub mod parts;
 /// Probes of functions.
 mod probes;
-/// Which report is shown.
+/// The report that is shown.
 mod reports;
-/// Rows that are selected or marked.
+/// Selected and marked rows.
 mod rows;
 /// How samples are taken.
 mod sampling;
-/// What the command line asked for.
+/// The start by the options of the command line.
 mod start;
 pub mod state;
 pub mod tabs;
-/// Keys of the call tree and the flame graph.
+/// The keys of the call tree and the flame graph.
 mod tree;
-/// What a step back undoes.
+/// The words for what a step back undoes.
 mod undo;
-/// Waits in a run that began without them.
+/// Starts to count waits in a run that began without them.
 mod waits;
-/// What goes to a file.
+/// Writes files.
 mod write;
 
 #[cfg(test)]
@@ -102,14 +102,14 @@ pub use event::{Event, Head};
 pub use freezing::Freezing;
 pub use write::Written;
 
-/// The state of the whole screen. [`App::update`] changes it, drawing only reads it.
+/// The state of the whole screen. [`App::update`] changes it; drawing only reads it.
 #[derive(Debug)]
 pub struct App {
     pub size: Size,
     pub now: Duration,
     pub keymap: Keymap,
-    /// The snapshot that is drawn: what the knobs ask for, counted in `base` or in a
-    /// snapshot before it, while the answer is not there yet.
+    /// The snapshot that is drawn. Its report is for the present knobs and made from `base`, or,
+    /// until the answer is there, for earlier knobs or from an earlier snapshot.
     pub shown: Arc<Snapshot>,
     /// The newest snapshot of the engine, or the frozen one.
     base: Arc<Snapshot>,
@@ -117,8 +117,8 @@ pub struct App {
     pub fetching: FetchConsent,
     pub view: ViewId,
     history: History,
-    /// The function that the user selected in the view before, so that it is selected in
-    /// the next one as well.
+    /// The function that the user has selected in the previous view, which the next view selects,
+    /// too.
     linked: Option<FunctionId>,
     pub views: Views,
     /// The last seconds, below the functions.
@@ -128,7 +128,7 @@ pub struct App {
     /// How far the detail line is scrolled to the right, in half lines.
     pub detail_shift: usize,
     pub state: Option<StateLine>,
-    /// What the user asks for. The shown snapshot may still be of earlier knobs.
+    /// The user's settings. The shown snapshot may still be for earlier ones.
     pub knobs: Knobs,
     asking: Asking,
     pub mouse: Mouse,
@@ -139,30 +139,29 @@ pub struct App {
     pub(crate) cut_shown: bool,
     calm: Calm,
     ahead: Ahead,
-    /// The result of the last order that did not come from a key, until `take_reply`
-    /// fetches it.
+    /// The result of the last order that did not come from a key, until `take_reply` takes it.
     reply: Option<Result<Option<Notice>, Notice>>,
     /// The number of the last sentence about probes that was shown.
     probes_said: u64,
-    /// When a find was asked for last where there is none, or a letter of it was typed.
+    /// When the user last tried to find in a view that has no find, or typed a letter of it.
     find_in_vain: Option<Duration>,
     files: Files,
 }
 
-/// What is known of the terminal, besides its size.
+/// Facts about the terminal, besides its size.
 #[derive(Debug, Default)]
 pub struct TerminalFacts {
     /// Whether the terminal is on another machine, as with ssh.
     pub is_remote: bool,
-    /// How long the terminal took to read the last frame. None while it keeps up.
+    /// How long the terminal took to read the last frame. None if it keeps up.
     pub behind: Option<Duration>,
-    /// What drawing costs, if the user wants to see it; shown in the detail line.
+    /// The cost of drawing, if the user wants to see it in the detail line.
     pub draw_cost: Option<DrawCost>,
 }
 
 impl App {
-    /// Makes an app without samples. `window` is the window that the engine reports at
-    /// first; `mouse` says whether clicks come to us.
+    /// Creates an app without samples. `window` is the first window of the engine; `mouse` says
+    /// whether the terminal reports clicks.
     pub fn new(size: Size, window: Span, own_pid: u32, mouse: bool) -> Self {
         let mut app = App {
             size,
@@ -199,8 +198,8 @@ impl App {
         app
     }
 
-    /// Handles an event and returns what has to be done outside of the app. `now` is the
-    /// time since any fixed moment; it never goes back.
+    /// Handles an event and returns the effects to perform outside of the app. `now` is the time
+    /// since any fixed moment; it never goes back.
     pub fn update(&mut self, event: Event, now: Duration) -> Vec<Effect> {
         self.now = now;
         let mut effects = match event {
@@ -292,25 +291,23 @@ impl App {
         effects
     }
 
-    /// Returns where the regions of the screen are. None if the screen is too small for
-    /// them.
+    /// Returns the places of the regions on the screen. None if the screen is too small for them.
     pub fn geometry(&self) -> Option<Geometry> {
         Geometry::new(self.size, self.state.is_some())
     }
 
-    /// Returns what is searched for in the view that has the keys, and what was found. None
-    /// if nothing is searched for.
+    /// Returns the pattern and the result of the search in the focused view. None without a search.
     pub fn find(&self) -> Option<Found<'_>> {
         let pane = self.pane_here();
         self.views.get(pane).found(&self.context_of(pane))
     }
 
-    /// Returns the pane that has the keys.
+    /// Returns the focused pane.
     pub fn pane_here(&self) -> PaneId {
         self.in_pane().unwrap_or(PaneId::of(self.view))
     }
 
-    /// The panes that are on the screen: the open view's, and what stands beside it.
+    /// Returns the panes on the screen: that of the open view, and the one beside it.
     fn panes(&self) -> impl Iterator<Item = PaneId> + use<> {
         [Some(PaneId::of(self.view)), self.pane()]
             .into_iter()
@@ -333,8 +330,7 @@ impl App {
     }
 
     fn show(&mut self, snapshot: Arc<Snapshot>, is_awaited: bool) {
-        // With another query the limit for showing this applies as if it had not been
-        // shown.
+        // A snapshot of another query is judged as if cut stacks had not been shown before.
         let is_same = self.shown.asked.turn == snapshot.asked.turn;
         let is_same_scope = self.shown.asked.query.scope == snapshot.asked.query.scope;
         self.shown = snapshot;
@@ -349,7 +345,7 @@ impl App {
         self.refresh(sort);
     }
 
-    /// Shows the selected row again where a notice only confirmed a key some time ago.
+    /// Replaces a notice that only confirmed a key some time ago by the selected row.
     fn drop_old_notice(&mut self) {
         if let Detail::Notice(notice) = &self.detail
             && notice.is_passing()
@@ -359,7 +355,7 @@ impl App {
         }
     }
 
-    /// Whether rows came that have not been sorted yet.
+    /// Whether there are new rows that are not sorted yet.
     pub(super) fn is_order_held(&self) -> bool {
         self.calm.pending && self.freezing.frozen.is_none()
     }
@@ -371,8 +367,8 @@ impl App {
         }
     }
 
-    /// Updates the views on the screen to the shown snapshot. The others follow when they
-    /// are opened. Rows change places only if `sort`.
+    /// Updates the views on the screen to the shown snapshot. The others are updated when they are
+    /// opened. Rows change places only if `sort`.
     fn refresh(&mut self, sort: bool) {
         let mut is_of_report = false;
         for pane in self.panes() {
@@ -383,8 +379,8 @@ impl App {
         }
     }
 
-    /// Updates what depends on everything else: the state line, and with it the heights of
-    /// the views. The last step of each update.
+    /// Updates what depends on everything else: the state line, and with it the heights of the
+    /// views. This is the last step of each update.
     fn settle(&mut self) {
         self.state = StateLine::of(self);
         let parts = self.parts().unwrap_or_else(|| Parts::tiny(self.size));
@@ -394,16 +390,16 @@ impl App {
         self.settle_pane(&parts);
     }
 
-    /// Closes dialogs and opens the functions. Called when drawing panicked, to get away
-    /// from what cannot be drawn.
+    /// Closes dialogs and opens the functions. Called after a panic while drawing, to get away from
+    /// what cannot be drawn.
     pub fn show_functions(&mut self) {
         self.mode = Mode::Browse;
         self.detail = Detail::Row;
         self.open(ViewId::Functions);
     }
 
-    /// Opens a view without a step in the history: a caller that wants one calls `remember`
-    /// before. What is selected here is selected there as well.
+    /// Opens a view without a step in the history; a caller that needs one calls `remember` before.
+    /// The selected function is selected in the opened view as well.
     pub(crate) fn open(&mut self, view: ViewId) {
         if view == self.view {
             return self.refresh(true);
@@ -454,20 +450,20 @@ impl App {
         self.detail = Detail::Notice(notice);
     }
 
-    /// Returns the number of samples that shares on the screen refer to. It may differ from
-    /// the snapshot's, as long as a view shows the answer for an older one.
+    /// Returns the number of samples that shares on the screen refer to. While a view shows the
+    /// answer for an older snapshot, it differs from that of the shown snapshot.
     pub fn counted(&self) -> u64 {
         let open = self.views.get(PaneId::of(self.view));
         open.counted().unwrap_or(self.shown.report.samples)
     }
 
-    /// Returns the name in the selected row, which `y` copies. None if nothing is selected.
+    /// Returns the name in the selected row, which `y` copies. None if no row is selected.
     pub(crate) fn selected_name(&self) -> Option<String> {
         let pane = self.pane_here();
         self.views.get(pane).selected_name(&self.context_of(pane))
     }
 
-    /// Orders the rows in another way.
+    /// Changes the order of rows in the focused view.
     fn sort(&mut self, order: Sort) {
         self.with_focused(|view, cx| view.sort(cx, order));
     }

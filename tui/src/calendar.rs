@@ -1,55 +1,54 @@
-//! Dates and times of day. People read them in the zone of this machine, and are told which
-//! that is, because recordings come from elsewhere. Names of files are in UTC.
+//! Dates and times of day. They are shown in the time zone of this machine, with its name, because
+//! recordings come from other places. Names of files are in UTC.
 
 use crate::user_files::UserFiles;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tz::{LocalTimeType, TimeZone};
 
-/// The zone of this machine and user. UTC until [`use_system_zone`] was called, as in tests.
+/// The time zone of this machine and user. UTC until [`use_system_zone`] is called, as in tests.
 static ZONE: OnceLock<Zone> = OnceLock::new();
 
-/// Where zones are, as glibc and musl look for them.
+/// The folders of time zones, in which glibc and musl search.
 const FOLDERS: [&str; 3] = [
     "/usr/share/zoneinfo",
     "/usr/lib/zoneinfo",
     "/share/zoneinfo",
 ];
 
-/// The largest file that is read, in bytes. The largest zone of the database has 4 kB.
+/// Maximum size of a file in bytes. The largest zone of the database has 4 kB.
 const FILE_MAX: u64 = 1 << 18;
 
 const DAY: i64 = 24 * 3_600;
 
-/// The nanoseconds of a second.
+/// Number of nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// Reads the zone, once. Nothing is read when something is drawn.
+/// Reads the time zone, once at the start, so that nothing is read while drawing.
 pub fn use_system_zone() {
     let name = std::env::var("TZ").ok();
     let read = |path: &Path| UserFiles::current().read_bytes(path, FILE_MAX).ok();
     _ = ZONE.set(Zone::find(name.as_deref(), read));
 }
 
-/// Returns a time for names of files, such as `20261121T140312Z`. It takes seconds since
-/// 1970.
+/// Returns a time for the name of a file, as in `20261121T140312Z`. It takes seconds since 1970.
 pub fn compact(seconds: u64) -> String {
     let [year, month, day, hour, minute, second] = fields(seconds as i64);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Returns date and time with the zone, such as `2026-11-21 14:03:12 CET`. It takes seconds
-/// since 1970.
+/// Returns date and time with the zone, as in `2026-11-21 14:03:12 CET`. It takes seconds since
+/// 1970.
 pub fn words(seconds: u64) -> String {
     here().words(seconds as i64)
 }
 
-/// Returns the time of day, such as `14:02:40`. It takes milliseconds since 1970.
+/// Returns the time of day, as in `14:02:40`. It takes milliseconds since 1970.
 pub fn of_day(unix_ms: i64) -> String {
     here().of_day(unix_ms)
 }
 
-/// The zone's name at that time: `CET`, or `+03` where it has no letters.
+/// Returns the name of the zone at that time: `CET`, or `+03` if it has no letters.
 pub fn zone(unix_ms: i64) -> String {
     here().name(unix_ms.div_euclid(1_000)).to_owned()
 }
@@ -72,7 +71,7 @@ impl Zone {
         Zone(TimeZone::utc())
     }
 
-    /// Reads the zone that `TZ` names, or else that of the machine. UTC if it cannot be
+    /// Reads the zone that `TZ` names, or else that of the machine. Returns UTC if it cannot be
     /// read. See tzset(3).
     fn find(name: Option<&str>, read: impl Fn(&Path) -> Option<Vec<u8>>) -> Self {
         let zone = |path: &Path| TimeZone::from_tz_data(&read(path)?).ok();
@@ -92,7 +91,7 @@ impl Zone {
         self.0.find_local_time_type(seconds).ok()
     }
 
-    /// Seconds since 1970 of the clock on the wall.
+    /// Returns the local time, in seconds as if since 1970.
     fn local(&self, seconds: i64) -> i64 {
         let offset = self.kind(seconds).map_or(0, LocalTimeType::ut_offset);
         seconds.saturating_add(offset.into())
@@ -117,8 +116,8 @@ impl Zone {
     }
 }
 
-/// Returns where the file of a zone may be. A name that begins with `/` is a path; any other
-/// is looked for inside the folders of zones. One with `..` would lead out, and is nowhere.
+/// Returns the possible paths of a zone's file. A name that begins with `/` is a path; any other is
+/// searched in the folders of zones. A name with `..` would lead out of them, so it has no path.
 fn paths(name: &str) -> Vec<PathBuf> {
     if name.starts_with('/') {
         return vec![name.into()];
@@ -130,7 +129,8 @@ fn paths(name: &str) -> Vec<PathBuf> {
     paths.collect()
 }
 
-/// Days are counted as in Howard Hinnant's `civil_from_days`.
+/// Returns year, month, day, hour, minute and second. The algorithm is `civil_from_days` by Howard
+/// Hinnant.
 fn fields(seconds: i64) -> [i64; 6] {
     let (days, second) = (seconds.div_euclid(DAY) + 719_468, seconds.rem_euclid(DAY));
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(berlin.of_day(1_795_303_000_999), "00:16:40");
         let kolkata = rule("<+0530>-5:30");
         assert_eq!(kolkata.words(0), "1970-01-01 05:30:00 +0530");
-        // Before 1970 by the clock on the wall.
+        // The local time is before 1970.
         assert_eq!(rule("EST5").words(0), "1969-12-31 19:00:00 EST");
         assert_eq!(rule("EST5").of_day(-1), "18:59:59");
     }
@@ -198,7 +198,7 @@ mod tests {
             "/usr/share/zoneinfo/Asia/Tokyo"
         );
         assert_eq!(find(Some("/a/zone")).1, ["/a/zone"]);
-        // Neither nonsense nor a way out of the folder is believed.
+        // Invalid names are ignored, and those that lead out of the folders.
         assert_eq!(find(Some("../../a")), ("UTC".into(), Vec::new()));
         assert_eq!(find(Some("no such zone")).0, "UTC");
         let hostile = Zone::find(None, |_| Some(b"TZif2\0\0\xff".repeat(90)));

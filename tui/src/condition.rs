@@ -1,63 +1,62 @@
-//! When a flight recorder saves what it has: `cpu>80%`, `queue>20ms`, `pressure:io>20%`,
-//! `process:nginx>150%`, `file:/run/save`, those with a number perhaps with the time that is
-//! looked at: `cpu>80% for 5s`.
+//! The conditions under which a flight recorder saves the ring: `cpu>80%`, `queue>20ms`,
+//! `pressure:io>20%`, `process:nginx>150%`, `file:/run/save`. Those with a number may be followed
+//! by the time over which it is averaged: `cpu>80% for 5s`.
 
 use crate::values;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The longest time that a condition looks at.
+/// Maximum time over which a condition is averaged.
 const OVER_MAX: Duration = Duration::from_secs(60);
 
-/// Bytes of a process's name that the kernel keeps.
+/// Maximum length of a process's name in the kernel, in bytes.
 const COMM_LEN: usize = 15;
 
 const EXPECTED: &str = "expected cpu>80%, queue>20ms, pressure:cpu>50% (or io, memory), \
     process>150%, process:NAME>150% or file:PATH, those with a number perhaps with the time that is looked \
     at: cpu>80% for 5s";
 
-/// When something is to be saved.
+/// A condition under which the ring is saved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     pub what: What,
-    /// As it was typed.
+    /// The condition as it was typed.
     text: String,
 }
 
-/// What a condition looks at.
+/// What a condition is about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// A mean is above a limit.
+    /// The mean of a gauge is above a limit.
     Above {
         gauge: Gauge,
-        /// In the unit of the gauge.
+        /// The limit in the unit of the gauge.
         limit: f64,
-        /// The mean of so much time; whole seconds.
+        /// The time over which the gauge is averaged, in whole seconds.
         over: Duration,
     },
-    /// This file appears, or is changed.
+    /// A file is created or changed.
     File(PathBuf),
 }
 
-/// What is measured.
+/// A measured quantity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gauge {
-    /// CPUs at work, in percent of all that are sampled.
+    /// CPU time in use, in percent of all sampled CPUs.
     Cpu,
-    /// How long threads that could run waited until a CPU took them, in milliseconds: the mean
-    /// over each time that one was taken, on all CPUs, as the kernel counts it
-    /// (`/proc/schedstat`).
+    /// How long runnable threads waited for a CPU, in milliseconds: the mean over all times that a
+    /// thread was taken, on all CPUs, as the kernel counts it (`/proc/schedstat`).
     Queue,
-    /// Time in which some thread waited for this, in percent, as the kernel counts it
+    /// Time in which some thread waited for a resource, in percent, as the kernel counts it
     /// (`/proc/pressure`).
     Pressure(Resource),
-    /// A process, in percent of one CPU: all of this name together, or, without a name, the
-    /// one that takes most.
+    /// CPU time of processes, in percent of one CPU: of all with this name together, or, without a
+    /// name, of the one that uses most.
     Process(Option<String>),
 }
 
-/// What threads wait for.
+/// A resource that threads wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     Cpu,
@@ -66,7 +65,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Its name in a condition, and in `/proc/pressure`.
+    /// Returns its name in a condition, and in `/proc/pressure`.
     pub fn name(self) -> &'static str {
         match self {
             Resource::Cpu => "cpu",
@@ -77,7 +76,7 @@ impl Resource {
 }
 
 impl Condition {
-    /// Reads a condition. The error says what was expected.
+    /// Parses a condition. The error says what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let what = match text.strip_prefix("file:") {
             Some("") => return Err(EXPECTED.into()),
@@ -88,7 +87,7 @@ impl Condition {
         Ok(Condition { what, text })
     }
 
-    /// Whether it looks at what single processes take.
+    /// Whether the condition is about the CPU time of processes.
     pub fn is_of_a_process(&self) -> bool {
         matches!(
             self.what,
@@ -100,7 +99,7 @@ impl Condition {
     }
 }
 
-/// Reads a gauge, its limit, and perhaps the time behind them.
+/// Parses a gauge, its limit, and the time after them, if there is one.
 fn above(text: &str) -> Result<What, String> {
     let (text, over) = match text.rsplit_once(" for ") {
         Some((text, time)) => (text, values::window(time.trim())?),

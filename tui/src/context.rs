@@ -1,5 +1,5 @@
-//! The *context*: what all views share, handed to a view when it is drawn or handles
-//! something. What belongs to one view alone is in that view's state.
+//! The *context*: the state that all views share, which a view gets to draw itself or to handle an
+//! event. The state of a single view is in that view.
 
 use crate::action::{Action, Keymap};
 use crate::knobs::{Knobs, Unit};
@@ -9,32 +9,32 @@ use profile::Metric;
 use profile::diff::Diff;
 use std::sync::Arc;
 
-/// What all views share. It is made anew for each call.
+/// The state that all views share. It is made anew for each call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// What is drawn: one snapshot for every view of a frame.
+    /// The snapshot that is drawn: the same one for every view of a frame.
     pub shown: &'a Snapshot,
     pub knobs: &'a Knobs,
     pub keymap: &'a Keymap,
-    /// The open view. What is shown beside it may be another one.
+    /// The open view. The view beside it may be another one.
     pub open: ViewId,
-    /// The view that has the keys.
+    /// The focused view, which gets the keys.
     pub focus: ViewId,
-    /// Whether this context is of what is shown beside the open view.
+    /// Whether this context is for the view beside the open one.
     pub is_beside: bool,
-    /// Whether the view of this context has the keys.
+    /// Whether the view of this context is focused.
     pub has_keys: bool,
-    /// Whether rows keep their places for a moment, as the user presses keys, though their numbers
-    /// have changed.
+    /// Whether rows keep their places for a moment because the user is pressing keys, although
+    /// their numbers have changed.
     pub is_order_held: bool,
-    /// proftop's own process, which is marked among the others.
+    /// The pid of proftop itself, which is marked among the processes.
     pub own_pid: Option<u32>,
 }
 
 impl<'a> Context<'a> {
-    /// Returns the unit of the open view, in which what is beside it counts as well. It is
-    /// the usual unit if the one that was asked for needs a time that is not known, and
-    /// that of the differences beside which the numbers stand.
+    /// Returns the unit of the open view, which the view beside it uses, too. While differences are
+    /// shown, it is their unit. It is the usual unit if the chosen one needs a time that is not
+    /// known.
     pub fn unit(&self) -> Unit {
         if let Some(unit) = self.unit_of_difference() {
             return unit;
@@ -48,9 +48,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the unit of a comparison with the baseline, if the open view shows one: time
-    /// for each second, as the two sides may be of different length, or shares where time is
-    /// not known.
+    /// Returns the unit of a comparison with the baseline, if the open view shows one: time per
+    /// second, because the sides may have different lengths, or shares if time is not known.
     pub fn unit_of_difference(&self) -> Option<Unit> {
         let is_shown = self.knobs.shows_difference && self.open.has(Feature::Compares);
         let diff = self.shown.comparison.functions.as_deref();
@@ -58,13 +57,13 @@ impl<'a> Context<'a> {
         Some(if has_time { Unit::CpuMs } else { Unit::Share })
     }
 
-    /// Whether samples can be turned into time.
+    /// Whether samples can be converted to time.
     pub fn has_time(&self) -> bool {
         self.per_second() > 0 && self.shown.report.window.seconds() > 0.0
     }
 
-    /// How much of what is counted makes a second of a CPU, or of a thread that waits; 0 if
-    /// that is not known.
+    /// Returns the amount that is one second of a CPU, or of a waiting thread. 0 if that is not
+    /// known.
     pub fn per_second(&self) -> u32 {
         let view = self.shown.view.as_ref();
         match view.map(|view| view.info().metric.per_second()) {
@@ -73,8 +72,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The unit as it is written behind numbers. Where time waited is counted, what would be
-    /// CPUs are threads that waited, on average at a time.
+    /// Returns the unit as it is written after numbers. If time waited is counted, the number of
+    /// CPUs becomes the mean number of waiting threads.
     pub fn unit_words(&self) -> &'static str {
         match self.unit() {
             Unit::Cpus if self.counts_time() => "threads",
@@ -83,7 +82,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The head of a column of CPUs, or of threads that waited.
+    /// Returns the head of a column of CPUs, or of threads that waited.
     pub fn cpus_head(&self) -> &'static str {
         let metric = self.shown.view.as_ref().map(|view| &view.info().metric);
         match metric {
@@ -95,7 +94,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether what is counted is time, in nanoseconds, and no samples.
+    /// Whether amounts are nanoseconds instead of samples.
     pub fn counts_time(&self) -> bool {
         self.shown.counts_time()
     }
@@ -105,14 +104,14 @@ impl<'a> Context<'a> {
         Self::difference_in(self.shown, self.knobs, self.open)
     }
 
-    /// Does what [`Self::difference`] does, for callers that have no context yet: which
-    /// view has the keys depends on it.
+    /// Does the same as [`Self::difference`], for callers that have no context yet, because the
+    /// focused view depends on it.
     pub fn difference_in(shown: &'a Snapshot, knobs: &Knobs, open: ViewId) -> Option<&'a Diff> {
         let is_shown = open == ViewId::Functions && knobs.shows_difference;
         shown.comparison.functions.as_deref().filter(|_| is_shown)
     }
 
-    /// Returns the scope in words: the last narrowing, or else what is sampled.
+    /// Returns the scope in words: the last narrowing, or else the target of the run.
     pub fn scope_words(&self) -> Arc<str> {
         match (self.knobs.scope.last(), &*self.shown.run.scope) {
             (Some(narrowed), _) => Arc::clone(&narrowed.words),
@@ -131,8 +130,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The key that does an action where the keys go, as it is written on the
-    /// screen; `None` if no key does.
+    /// Returns the key of an action in the focused view, as it is written on the screen. None if it
+    /// has no key.
     pub fn key(&self, action: Action) -> Option<String> {
         self.keymap.label(action, self.focus)
     }

@@ -1,8 +1,8 @@
-//! A *question* is what a view asks the profile beyond what every snapshot holds. It is
-//! answered on another thread, because all samples of the window have to be looked at, and
-//! only while the view is on the screen.
+//! A *question* is a request of a view for data of the profile that a snapshot does not contain. It
+//! is answered on another thread, because that takes reading all samples of the window, and only
+//! while the view is on the screen.
 
-/// What is asked when a knob was turned.
+/// The question for a report, after a knob was changed.
 pub mod report;
 /// The samples of the last seconds.
 pub mod seconds;
@@ -14,14 +14,13 @@ use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-/// A question of any view. It knows how to answer itself.
+/// A question of any view, which can answer itself.
 #[derive(Clone)]
 pub struct Question(Arc<dyn Answerable>);
 
-/// A question that can be answered. Each view that asks has its own type.
+/// A question that can be answered. Each view that asks questions has its own type.
 pub trait Answerable: Send + Sync {
-    /// Finds the answer. None if it was cancelled. Source text and instructions come from
-    /// the library.
+    /// Finds the answer. None if it was cancelled. `library` has source text and instructions.
     fn answer(&self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer>;
 
     /// Returns the lane in which the question is answered.
@@ -30,14 +29,14 @@ pub trait Answerable: Send + Sync {
     }
 }
 
-/// A queue for questions. A new question cancels the one before it in the same lane;
-/// questions of different lanes do not wait for each other.
+/// A queue for questions. A new question cancels the previous one in the same lane; questions in
+/// different lanes do not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// The report that every view is drawn from.
+    /// The report from which every view is drawn.
     Report,
     View,
-    /// Code: it may have to wait for disks.
+    /// Code. Answers may have to wait for disks.
     Code,
 }
 
@@ -58,16 +57,16 @@ impl Question {
     }
 }
 
-/// Says which lane it is in, and nothing of the view that asks: the program would carry what prints
-/// the state of every view.
+/// Prints only the lane. Printing the type of the view's question would add code for its whole
+/// state to the program.
 impl Debug for Question {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Question").field(&self.lane()).finish()
     }
 }
 
-/// Questions are equal if they are the same one in memory. Only tests compare them, as
-/// parts of effects.
+/// Questions are equal if they are the same object in memory. Only tests compare them, as parts of
+/// effects.
 impl PartialEq for Question {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -92,7 +91,7 @@ impl Answer {
     }
 }
 
-/// What is wanted, and the samples in which it is to be counted: those of a snapshot.
+/// A question, and the samples of the snapshot that it is about.
 #[derive(Debug, Clone)]
 pub struct Ask<W> {
     pub key: Key<W>,
@@ -102,12 +101,12 @@ pub struct Ask<W> {
 }
 
 impl<W> Ask<W> {
-    /// Returns which samples count.
+    /// Returns the query for the samples that count.
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// Returns the samples that count. None if it was cancelled.
+    /// Returns the samples that count. None if this was cancelled.
     pub fn select(&self, cancel: &Cancel) -> Option<Selection> {
         self.view.select(&self.query, cancel).ok()
     }
@@ -126,19 +125,18 @@ impl<W: PartialEq> PartialEq for Ask<W> {
 
 impl<W: Eq> Eq for Ask<W> {}
 
-/// What distinguishes the questions of a view: which snapshot, which knobs, and what is
-/// wanted.
+/// The identity of a question of a view: its snapshot, its knobs, and what is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key<W> {
     /// The generation of the snapshot.
     pub generation: u64,
-    /// Which state of the knobs; see `Asked::turn`.
+    /// The number of the state of the knobs; see `Asked::turn`.
     pub turn: u64,
     pub what: W,
 }
 
-/// The questions and answers of one view: which is under way, which is on the
-/// screen, and which waits for a calmer moment.
+/// The question and answers of one view: the question that is being answered, the answer on the
+/// screen, and the one that waits until it may be shown.
 #[derive(Debug)]
 pub struct Desk<W, A> {
     asked: Option<Key<W>>,
@@ -164,16 +162,16 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         self.shown.as_ref()
     }
 
-    /// Returns the question that has to be asked so that the answer fits this snapshot.
-    /// None if it is asked or answered already, or if the snapshot has no samples to ask.
+    /// Returns the question to ask so that the answer matches this snapshot. None if it is asked or
+    /// answered already, or if the snapshot has no samples.
     pub fn ask(&mut self, snapshot: &Snapshot, what: W) -> Option<Ask<W>> {
         let key = Key {
             generation: snapshot.generation,
             turn: snapshot.asked.turn,
             what,
         };
-        // The question under way may be about an older snapshot. It is not given up for a
-        // newer one: if answers are slow, none would ever come.
+        // The question that is being answered may be about an older snapshot. It is not replaced by
+        // one about a newer snapshot: if answers are slow, none would ever arrive.
         let is_same = |asked: &Key<W>| asked.turn == key.turn && asked.what == key.what;
         if self.asked.as_ref().is_some_and(is_same) || self.answered.as_ref() == Some(&key) {
             return None;
@@ -188,14 +186,14 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         })
     }
 
-    /// Whether a question is under way and there was no answer before.
+    /// Whether a question is being answered and there is no earlier answer.
     pub fn awaits_first(&self) -> bool {
         self.asked.is_some() && self.shown.is_none()
     }
 
-    /// Takes an answer, to be shown by [`Self::take_waiting`]. Returns false, and drops it,
-    /// if it is not for the question under way. It counts as the answer to `what`, as
-    /// finding it may have decided a part of the question.
+    /// Takes an answer, which [`Self::take_waiting`] will show. Returns false, and drops it, if it
+    /// is not for the question that is being answered. It is remembered as the answer to `what`,
+    /// because finding it may have decided a part of the question.
     pub fn receive(&mut self, key: &Key<W>, what: W, answer: Arc<A>) -> bool {
         if self.asked.as_ref() != Some(key) {
             return false;
@@ -205,7 +203,7 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         true
     }
 
-    /// Puts the newest answer on the screen and returns it. None if it is there already.
+    /// Moves the newest answer to the screen and returns it. None if there is no newer one.
     pub fn take_waiting(&mut self) -> Option<Arc<A>> {
         self.shown = Some(self.waiting.take()?);
         self.shown.clone()
@@ -216,7 +214,7 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         self.shown = Some(answer);
     }
 
-    /// Drops all answers. Called when the view is left, to free their memory.
+    /// Drops all answers. Called when the user leaves the view, to free their memory.
     pub fn clear(&mut self) {
         *self = Desk::default();
     }

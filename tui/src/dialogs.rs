@@ -1,12 +1,12 @@
-//! *Dialogs*: what opens over a view, and has the keys until it is closed.
+//! *Dialogs* open over a view, and get the keys until they are closed.
 
 /// The pages of the help.
 pub mod help;
-/// A line of text while it is typed.
+/// Editing a line of text.
 pub mod line_edit;
-/// Actions and orders, found by their names.
+/// Actions and orders, which the user finds by their names.
 pub mod palette;
-/// How samples are taken.
+/// Changing how samples are taken.
 pub mod sampling;
-/// Writing to a file.
+/// Writing a file.
 pub mod write;

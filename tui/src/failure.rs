@@ -1,5 +1,5 @@
-//! A *failure* is how a run of proftop ends when it cannot do what was asked:
-//! one sentence, why, what would help, and the exit code.
+//! A *failure* is the end of a run that cannot do what the user wants: a sentence, the reasons,
+//! remedies, and the exit status.
 //!
 //! ```text
 //! proftop: cannot sample: no right to load BPF programs and open CPU clocks
@@ -16,26 +16,26 @@ use std::borrow::Cow;
 use std::fmt;
 use symbolize::sanitize;
 
-/// How proftop ends, as scripts see it. The numbers never change.
+/// The exit status, on which scripts rely. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Done,
     Failed,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
     /// A comparison exceeds its limit.
     Exceeded,
-    /// It cannot be done on this machine, or not with these rights.
+    /// Impossible on this machine, or without more rights.
     NotPossible,
     NoSamples,
-    /// `-- COMMAND` could not be started, for a reason on our side. This and the next two
-    /// are as with `env`.
+    /// `-- COMMAND` could not be started, because of proftop. The status of this and of the next
+    /// two is the same as with `env`.
     CommandNotStarted,
     CommandNotExecutable,
     CommandNotFound,
-    /// What the command itself ended with; 128 + N for signal N.
+    /// The exit status of the command; 128 + N for signal N.
     Command(u8),
-    /// We were ended by a signal: 128 + N, as a shell says it.
+    /// A signal ended proftop: 128 + N, as in a shell.
     Signal(u8),
 }
 
@@ -64,7 +64,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// A command to type, and what it achieves.
+/// A command to type, and its effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remedy {
     /// May be several lines, joined by trailing backslashes.
@@ -72,23 +72,23 @@ pub struct Remedy {
     pub note: String,
 }
 
-/// Why a run ends without doing what was asked. `Display` writes the whole text for the
-/// user, beginning with `proftop:`.
+/// Why a run ends without doing what the user wants. `Display` writes the whole message, which
+/// begins with `proftop:`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,
-    /// What failed, and on what. One line, without a full stop.
+    /// What failed, and on which object. One line, without a full stop.
     pub message: String,
-    /// Why, a line each.
+    /// The reasons, one line each.
     pub details: Vec<String>,
-    /// Commands that help; each alone is enough.
+    /// Commands that help; one of them is enough.
     pub remedies: Vec<Remedy>,
-    /// What can be done instead.
+    /// What the user can do instead.
     pub more: Option<String>,
 }
 
 impl Failure {
-    /// Makes a failure of one sentence, without a full stop.
+    /// Creates a failure with one sentence, without a full stop.
     pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
         Failure {
             exit,
@@ -99,8 +99,8 @@ impl Failure {
         }
     }
 
-    /// Makes the failure of a run whose sampling has failed. `said` is what the engine says: a
-    /// sentence, and reasons on lines of their own.
+    /// Creates the failure of a run whose sampling has failed. `said` is the engine's message: a
+    /// sentence, and reasons on further lines.
     pub fn of_sampling(said: &str) -> Failure {
         let mut lines = said.lines().map(str::trim);
         let failure = Failure::new(Exit::NotPossible, lines.next().unwrap_or_default());
@@ -109,24 +109,24 @@ impl Failure {
             .more("More: proftop doctor")
     }
 
-    /// Makes a failure with the usual exit status.
+    /// Creates a failure with the usual exit status.
     pub fn failed(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Failed, message)
     }
 
-    /// Makes a failure about a command line that makes no sense.
+    /// Creates a failure about an invalid command line.
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Usage, message)
     }
 
-    /// Adds a line that says why.
+    /// Adds a line with a reason.
     #[must_use]
     pub fn detail(mut self, line: impl Into<String>) -> Failure {
         self.details.push(line.into());
         self
     }
 
-    /// Adds a command that would help, and a note on it.
+    /// Adds a command that helps, and a note on it.
     #[must_use]
     pub fn remedy(mut self, command: impl Into<String>, note: impl Into<String>) -> Failure {
         self.remedies.push(Remedy {
@@ -136,7 +136,7 @@ impl Failure {
         self
     }
 
-    /// Sets the last line, which says what can be done instead.
+    /// Sets the last line, which says what the user can do instead.
     #[must_use]
     pub fn more(mut self, line: impl Into<String>) -> Failure {
         self.more = Some(line.into());
@@ -178,14 +178,14 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns a sentence as it is printed. A name in it that has several lines does not break
-/// it: what follows could look like a line of ours.
+/// Returns a sentence for printing, in one line. A name in it may contain newlines, and the rest of
+/// it must not look like a line of proftop.
 fn one_line(sentence: &str) -> String {
     sanitize(without_numbers(sentence).as_bytes()).into_owned()
 }
 
-/// Returns a sentence without the numbers of system errors, as in `No such file or
-/// directory (os error 2)`: the words are enough.
+/// Returns a sentence without the numbers of system errors, such as that in `No such file or
+/// directory (os error 2)`.
 pub fn without_numbers(text: &str) -> Cow<'_, str> {
     const BEGIN: &str = " (os error ";
     let mut text = Cow::Borrowed(text);

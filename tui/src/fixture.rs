@@ -1,5 +1,5 @@
-//! Made-up snapshots: one that looks like a database server, and a feed of them
-//! in which shares move, functions come and go, and names arrive late.
+//! Made-up snapshots: one as of a database server, and a feed of them in which shares change,
+//! functions appear and disappear, and names arrive late.
 
 use engine::snapshot::{
     Asked, Comparison, Loading, Names, NamesFrom, Run, Sampler, Snapshot, Source, TargetState,
@@ -14,17 +14,17 @@ use std::time::Duration;
 use symbolize::Origin;
 use test_support::Random;
 
-/// Many stacks.
+/// A snapshot with many different stacks.
 mod bush;
 /// Source text and instructions.
 mod code;
-/// The fields of JSON.
+/// The fields of JSON documents.
 mod fields;
 /// Probes of functions.
 mod probes;
 /// A profile with stacks.
 mod tree;
-/// Time waited.
+/// Snapshots with waits.
 mod waiting;
 
 pub use bush::bush;
@@ -65,7 +65,7 @@ const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ),
 ];
 
-/// The picture in the design: 3,277 samples of a database server.
+/// Returns the snapshot that the design shows: 3,277 samples of a database server.
 pub fn postgres() -> Snapshot {
     let mut functions: Vec<FunctionRow> = FUNCTIONS
         .iter()
@@ -150,7 +150,7 @@ pub fn postgres() -> Snapshot {
     }
 }
 
-/// A tenth of a second after the start: few samples, names still missing.
+/// Returns a snapshot a tenth of a second after the start: few samples, some without names.
 pub fn first_samples() -> Snapshot {
     let mut snapshot = postgres();
     let report = Arc::make_mut(&mut snapshot.report);
@@ -182,7 +182,7 @@ pub fn first_samples() -> Snapshot {
     snapshot
 }
 
-/// Snapshot number `step` of a feed: a function of the step alone.
+/// Returns snapshot number `step` of a feed, which depends on the step alone.
 pub fn step(step: u64) -> Snapshot {
     let mut snapshot = postgres();
     let mut random = Random::new(step.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -215,7 +215,7 @@ pub fn step(step: u64) -> Snapshot {
     snapshot
 }
 
-/// The name of the row that waits for one turns out to be another row's.
+/// Returns the sources of names for some modules.
 fn names_from() -> Arc<NamesFrom> {
     let mut all = NamesFrom::default();
     all.note("postgres", Origin::DebugFile, true);
@@ -224,9 +224,10 @@ fn names_from() -> Arc<NamesFrom> {
     Arc::new(all)
 }
 
-/// The number of the first function; lower ones stand for ends of stacks and sums.
+/// The id of the first function. Lower ones are those of stack ends and sums.
 pub const FIRST: u32 = 100;
 
+/// Gives a row without a name the name of another function, into which it is merged.
 fn named(functions: &mut Vec<FunctionRow>, owners: &mut Arc<Vec<FrameId>>) {
     let (late, owner) = (FrameId(FIRST + 12), FrameId(FIRST + 13));
     if let Some(at) = functions.iter().position(|row| row.id == late)
@@ -288,7 +289,7 @@ fn completeness() -> Completeness {
     }
 }
 
-/// What is known of a process beside its name.
+/// Returns the details of a process.
 fn details(pid: u32) -> ProcessDetails {
     let (user, command, group) = match pid {
         4_121 => (
@@ -363,7 +364,7 @@ fn processes() -> Vec<ProcessRow> {
     rows.into_iter().enumerate().map(process).collect()
 }
 
-/// Sixteen of them: two are busy, and one is idle.
+/// Returns sixteen CPUs: two are busy, and one is idle.
 fn cpus() -> Vec<CpuRow> {
     let samples = |cpu| match cpu {
         3 => 960,
@@ -408,7 +409,7 @@ fn threads() -> Vec<ThreadRow> {
     rows.into_iter().map(thread).collect()
 }
 
-/// The machine of all fixtures.
+/// Returns the machine of all fixtures.
 pub fn host() -> Host {
     Host {
         name: "db-01".into(),
@@ -419,8 +420,7 @@ pub fn host() -> Host {
     }
 }
 
-/// Stacks that ended early, all in one module.
-/// What is missing in the stacks of Python programs.
+/// Returns the completeness of the stacks of Python programs.
 pub fn python_stacks() -> LanguageStacks {
     LanguageStacks {
         language: "Python",
@@ -434,6 +434,7 @@ pub fn python_stacks() -> LanguageStacks {
     }
 }
 
+/// Returns stacks that ended early, all in one module.
 pub fn stops() -> Vec<profile::Stop> {
     vec![profile::Stop {
         cause: profile::Ending::ReadFault,

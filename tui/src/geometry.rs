@@ -1,9 +1,9 @@
-//! *Geometry* is where each region of the screen is, in numbers: handling keys needs the
-//! length of a page, drawing needs the places.
+//! The *geometry* is the place of each region of the screen: handling keys needs the length of a
+//! page, drawing needs the places.
 //!
 //! ```text
 //! header   3 lines, 1 in a small terminal
-//! state    1 line, only while there is something to say
+//! state    1 line, only if there is a state to show
 //! tabs     1 line, from 15 lines on
 //! heads    1 line
 //! body     the rest
@@ -18,33 +18,33 @@ pub struct Size {
     pub height: u16,
 }
 
-/// On a smaller terminal there is one line of text in place of the screen.
+/// Minimum size of the screen. On a smaller terminal there is one line of text instead.
 pub const SIZE_MIN: Size = Size {
     width: 40,
     height: 8,
 };
 
-/// From this size on the header has all of its lines.
+/// Minimum size for all lines of the header.
 const SIZE_WITH_HEADER: Size = Size {
     width: 60,
     height: 12,
 };
 
-/// From this height on there are a tab line and a key line.
+/// Minimum height for a tab line and a key line.
 const HEIGHT_WITH_KEYS: u16 = 15;
 
-/// In a narrower view the column of modules is left out, to have room for names of
-/// functions.
+/// Minimum width of a view for the column of modules. A narrower view leaves more room for the
+/// names of functions.
 pub const WIDTH_WITH_MODULE: u16 = 60;
 
-/// From this width on there are more columns.
+/// Minimum width for further columns.
 pub const WIDTH_WIDE: u16 = 120;
 
-/// The first line of each region.
+/// The lines of each region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     pub width: u16,
-    /// Lines of the header.
+    /// Number of lines of the header.
     pub header: u16,
     pub state: Option<u16>,
     pub tabs: Option<u16>,
@@ -55,13 +55,13 @@ pub struct Geometry {
     pub keys: Option<u16>,
 }
 
-/// The part of the screen that a view has: a line of heads, and the body below it.
+/// The area of a view: a line of heads, and the body below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewArea {
     pub x: u16,
     pub heads: u16,
     pub width: u16,
-    /// Lines of the body.
+    /// Number of lines of the body.
     pub height: u16,
 }
 
@@ -81,7 +81,7 @@ impl ViewArea {
         Some((column, line.into()))
     }
 
-    /// Cuts off the right end and returns it. One column between the two is left for a
+    /// Cuts off an area at the right and returns it. One column between the two areas is left for a
     /// line.
     pub fn split_right(&mut self, width: u16) -> ViewArea {
         self.width -= width + 1;
@@ -92,7 +92,7 @@ impl ViewArea {
         }
     }
 
-    /// Cuts off the first lines and returns them; the first of them is a line of heads.
+    /// Cuts off the first lines and returns them. The first of these is a line of heads.
     pub fn split_above(&mut self, lines: u16) -> ViewArea {
         let above = ViewArea {
             height: lines - 1,
@@ -103,7 +103,7 @@ impl ViewArea {
         above
     }
 
-    /// Cuts off the last lines and returns them; the first of them is a line of heads.
+    /// Cuts off the last lines and returns them. The first of these is a line of heads.
     pub fn split_below(&mut self, lines: u16) -> ViewArea {
         self.height -= lines;
         ViewArea {
@@ -115,7 +115,7 @@ impl ViewArea {
 }
 
 impl Geometry {
-    /// Returns all that is between the tabs and the detail line.
+    /// Returns the area between the tabs and the detail line.
     pub fn whole(&self) -> ViewArea {
         ViewArea {
             x: 0,
@@ -125,7 +125,7 @@ impl Geometry {
         }
     }
 
-    /// Divides a terminal of this size. None if it is too small.
+    /// Returns the geometry for a terminal of this size. None if it is too small.
     pub fn new(size: Size, has_state: bool) -> Option<Self> {
         if size.width < SIZE_MIN.width || size.height < SIZE_MIN.height {
             return None;

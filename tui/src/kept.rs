@@ -1,8 +1,8 @@
-//! What is *kept* from one run to the next, for each target: order, unit and layout. What
-//! changes which samples count (scope, window, filter, baseline) is not kept: in an
-//! emergency a user has to see everything, and not what somebody once filtered.
+//! The state that is *kept* from one run to the next, for each target: order, unit and layout.
+//! Scope, window, filter and baseline are not kept, because they change which samples count: in an
+//! emergency a user has to see everything, and not what an earlier filter leaves.
 
-/// Where it is kept.
+/// The file of the state.
 mod file;
 
 use crate::app::App;
@@ -15,15 +15,15 @@ use file::StateFile;
 use profile::query::Direction;
 use serde::{Deserialize, Serialize};
 
-/// What is kept of one target.
+/// The kept state of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
-    /// The view that opens. It is not kept: at each start the first question is what uses
+    /// The view that opens. It is not kept: at each start the first question is which functions use
     /// the CPUs.
     pub view: ViewId,
     pub sort: FunctionColumn,
     pub inverted: bool,
-    /// None: each view counts in its usual unit.
+    /// None means the usual unit of each view.
     pub unit: Option<Unit>,
     pub tree: Direction,
     /// Whether processes are shown as a tree.
@@ -34,28 +34,27 @@ pub struct Kept {
     pub syntax: Syntax,
 }
 
-/// How many targets are remembered: those that were looked at last.
+/// Maximum number of targets: the last ones are kept.
 const TARGETS_MAX: usize = 50;
-/// How many characters of a target's name are kept.
+/// Maximum length of a target's name, in characters.
 const NAME_MAX: usize = 200;
 
-/// What the file begins with, for whoever finds it.
+/// The comment at the beginning of the file.
 const HEAD: &str = "\
 # How proftop was left, for each target. It may be deleted; --fresh ignores it.
 ";
 
-/// The content of the file. Unknown fields are ignored.
+/// The contents of the file. Unknown fields are ignored.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct KeptFile {
-    /// Whether debug files may be fetched: `on` or `off`, or empty if the user has not
-    /// answered.
+    /// Whether debug files may be fetched: `on` or `off`, or empty if the user has not answered.
     debuginfod: String,
     target: Vec<Entry>,
 }
 
-/// What is kept of one target, in words: a word that is not known, of another version, is
-/// read as the default.
+/// The kept state of a target, as words. An unknown word, from another version, is read as the
+/// default.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Entry {
@@ -82,12 +81,12 @@ pub fn name(scope: &str) -> String {
     name.chars().take(NAME_MAX).collect()
 }
 
-/// Returns how a target was left. None if that is not known.
+/// Returns the kept state of a target. None if there is none.
 pub fn load(name: &str) -> Option<Kept> {
     find(&StateFile::find()?.read()?, name)
 }
 
-/// Remembers how a target was left. Errors are ignored, as nothing important is lost.
+/// Saves the state of a target. Errors are ignored, because nothing important is lost.
 pub fn save(name: &str, kept: Kept) {
     if let Some(file) = StateFile::find() {
         let before = file.read().unwrap_or_default();
@@ -102,7 +101,7 @@ pub fn fetching() -> Option<bool> {
     answer(&StateFile::find()?.read()?)
 }
 
-/// Remembers for all targets whether debug files may be fetched.
+/// Saves for all targets whether debug files may be fetched.
 pub fn save_fetching(is_allowed: bool) {
     if let Some(file) = StateFile::find() {
         let before = file.read().unwrap_or_default();
@@ -112,7 +111,7 @@ pub fn save_fetching(is_allowed: bool) {
     }
 }
 
-/// Returns the user's answer in the text of the file. None if there is none.
+/// Returns the user's answer in the text of the file. None if it has none.
 fn answer(text: &str) -> Option<bool> {
     match read(text).debuginfod.as_str() {
         "on" => Some(true),
@@ -121,7 +120,7 @@ fn answer(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns the text of the file with this answer in it.
+/// Returns the text of the file with a new answer.
 fn put_answer(text: &str, is_allowed: bool) -> String {
     let mut state = read(text);
     state.debuginfod = if is_allowed { "on" } else { "off" }.into();
@@ -132,14 +131,14 @@ fn written(state: &KeptFile) -> String {
     format!("{HEAD}\n{}", toml::to_string(state).unwrap_or_default())
 }
 
-/// Returns what is kept of a target in the text of the file.
+/// Returns the kept state of a target in the text of the file.
 fn find(text: &str, name: &str) -> Option<Kept> {
     let state = read(text);
     let entry = state.target.into_iter().find(|entry| entry.name == name)?;
     Some(entry.kept())
 }
 
-/// Returns the text of the file with this target as its first.
+/// Returns the text of the file with this target as its first one.
 fn put(text: &str, name: &str, kept: Kept) -> String {
     let mut state = read(text);
     state.target.retain(|entry| entry.name != name);
@@ -148,8 +147,7 @@ fn put(text: &str, name: &str, kept: Kept) -> String {
     written(&state)
 }
 
-/// Reads the file, whatever is in it: what cannot be read counts as empty, and lengths are
-/// limited.
+/// Parses the file. An invalid one counts as empty, and lengths are limited.
 fn read(text: &str) -> KeptFile {
     let mut state: KeptFile = toml::from_str(text).unwrap_or_default();
     state.target.truncate(TARGETS_MAX);
@@ -168,7 +166,7 @@ const COLUMNS: [FunctionColumn; 4] = [
 ];
 const LAYOUTS: [Layout; 3] = [Layout::Both, Layout::Source, Layout::Assembly];
 
-/// Returns what has this word; the default if nothing has.
+/// Returns the value that has this word, or the default if none has.
 fn by_word<T: Copy + Default>(all: &[T], word: &str, words: impl Fn(T) -> &'static str) -> T {
     let mut all = all.iter().copied();
     all.find(|each| words(*each) == word).unwrap_or_default()
@@ -212,7 +210,7 @@ impl Entry {
     }
 }
 
-/// Returns the word for a direction: what comes first in the tree below the root.
+/// Returns the word for a direction: what is in the first level of the tree.
 fn direction(tree: Direction) -> &'static str {
     match tree {
         Direction::TopDown => "callees",
@@ -221,7 +219,7 @@ fn direction(tree: Direction) -> &'static str {
 }
 
 impl Kept {
-    /// Takes from the app what is kept.
+    /// Returns the state of the app that is kept.
     pub fn of(app: &App) -> Self {
         let functions = &app.views.functions;
         Kept {
@@ -237,7 +235,7 @@ impl Kept {
         }
     }
 
-    /// Sets up an app as it was left.
+    /// Restores the kept state in an app.
     pub fn restore(self, app: &mut App) {
         app.view = self.view;
         app.knobs.unit = self.unit;

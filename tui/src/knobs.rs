@@ -1,5 +1,5 @@
-//! The *knobs* say which samples count and in which unit. Each can be changed without the
-//! others.
+//! The *knobs* are the settings of which samples count and in which unit. Each can be changed
+//! independently.
 
 use crate::view_id::{Feature, ViewId};
 use clap::ValueEnum;
@@ -8,17 +8,17 @@ use profile::{Family, Filter, ProcessId, Query, Scope, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// All that a user has set about what is counted and how it is shown.
+/// All settings of what is counted and how it is shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Knobs {
-    /// The processes or threads that the scope was narrowed to, step by step. Each is
-    /// within the one before.
+    /// The processes or threads to which the scope was narrowed, step by step. Each step is within
+    /// the previous one.
     pub scope: Vec<Narrowing>,
     pub window: Window,
     pub filter: Filter,
-    /// Which metric of the file is shown: its position in the list of metrics.
+    /// The metric that is shown: its position in the list of the file's metrics.
     pub metric: usize,
-    /// None: each view counts in its usual unit.
+    /// None means the usual unit of each view.
     pub unit: Option<Unit>,
     pub baseline: Option<Arc<Baseline>>,
     /// Whether views that can compare show what differs from the baseline.
@@ -52,7 +52,7 @@ impl Unit {
         Unit::Cpus,
     ];
 
-    /// Returns the unit of a view until the user asks for another one.
+    /// Returns the unit of a view, if the user has not chosen another one.
     pub fn usual(view: ViewId) -> Unit {
         if view.has(Feature::People) {
             Unit::Cpus
@@ -61,7 +61,7 @@ impl Unit {
         }
     }
 
-    /// Returns the unit after this one. Without a known rate and time there are only two.
+    /// Returns the unit after this one. If rate or time is not known, there are only two.
     pub fn next(self, has_time: bool) -> Unit {
         let at = Self::ALL.iter().position(|unit| *unit == self).unwrap_or(0);
         let next = Self::ALL
@@ -74,12 +74,12 @@ impl Unit {
         next.unwrap_or(self)
     }
 
-    /// Whether rate and time of the samples have to be known to count in this unit.
+    /// Whether this unit needs the rate and duration of the samples.
     pub fn needs_time(self) -> bool {
         !matches!(self, Unit::Share | Unit::Samples)
     }
 
-    /// Returns the unit as it is written behind numbers.
+    /// Returns the unit as it is written after numbers.
     pub fn words(self) -> &'static str {
         match self {
             Unit::Share => "%",
@@ -91,34 +91,34 @@ impl Unit {
     }
 }
 
-/// One step from the whole towards a part.
+/// A step from the whole to a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowing {
     pub part: CountedAlone,
-    /// `postgres[4121]`, `3 processes`
+    /// The part in words: `postgres[4121]`, `3 processes`.
     pub words: Arc<str>,
 }
 
-/// Processes or threads that are counted alone.
+/// Processes or threads to which the scope is limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CountedAlone {
     Processes(Vec<ProcessId>),
     /// Processes with all that they have started or start later.
     Families(Vec<Family>),
-    /// Each with its process.
+    /// Threads, each with its process.
     Threads(Vec<(ProcessId, u32)>),
-    /// Machines by name, with whatever runs there later.
+    /// Machines by name, with all processes that run there, even later ones.
     Hosts(Vec<Arc<str>>),
 }
 
-/// The time whose samples count, on the clock of the samples.
+/// The time whose samples count, on the clock of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
-    /// Up to now.
+    /// The last time up to now.
     Last(Span),
     /// The time from a mark up to now.
     Since { mark_ns: u64 },
-    /// A stretch that the user marked, without its end.
+    /// A range that the user marked, without its end.
     Between { start_ns: u64, end_ns: u64 },
 }
 
@@ -129,7 +129,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Returns the next shorter window. From a mark or a stretch it goes to the default.
+    /// Returns the next shorter window. From a mark or a range it goes to the default.
     pub fn shorter(self) -> Window {
         match self {
             Window::Last(span) => Window::Last(span.shorter()),
@@ -137,8 +137,7 @@ impl Window {
         }
     }
 
-    /// Returns the next longer window. From a mark or a stretch it goes to all that is
-    /// kept.
+    /// Returns the next longer window. From a mark or a range it goes to all that is kept.
     pub fn longer(self) -> Window {
         match self {
             Window::Last(span) => Window::Last(span.longer()),
@@ -153,7 +152,8 @@ impl Window {
             }
             Window::Last(Span::All) => TimeRange::last(Duration::MAX, now_ns),
             Window::Since { mark_ns } => TimeRange::between(mark_ns.min(now_ns), now_ns),
-            // A `TimeRange` is without its start and with its end: the other way round.
+            // A `TimeRange` excludes its start and includes its end; this window is the other way
+            // round.
             Window::Between { start_ns, end_ns } => {
                 TimeRange::between(start_ns.saturating_sub(1), end_ns.saturating_sub(1))
             }
@@ -170,7 +170,7 @@ impl Knobs {
         }
     }
 
-    /// Whether the same samples count with both.
+    /// Whether both count the same samples.
     pub fn asks_the_same(&self, other: &Knobs) -> bool {
         self.window == other.window
             && self.scope == other.scope
@@ -179,16 +179,16 @@ impl Knobs {
             && self.difference() == other.difference()
     }
 
-    /// Returns the baseline, if a comparison with it is to be shown.
+    /// Returns the baseline, if a comparison with it is shown.
     pub fn difference(&self) -> Option<&Baseline> {
         self.baseline.as_deref().filter(|_| self.shows_difference)
     }
 
-    /// Returns the query for a profile whose last sample is of `now_ns`.
+    /// Returns the query for a profile whose last sample was taken at `now_ns`.
     pub fn query(&self, now_ns: u64) -> Query {
         let mut scope = Scope::default();
-        // A later narrowing replaces an earlier one of its kind: it was chosen among what
-        // was left.
+        // A later narrowing replaces an earlier one of the same kind, because it was chosen among
+        // the remaining rows.
         for narrowing in &self.scope {
             match &narrowing.part {
                 CountedAlone::Processes(processes) => scope.processes.clone_from(processes),

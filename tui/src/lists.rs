@@ -1,16 +1,16 @@
-//! Lists that a person moves through: what is selected, sorted and found in them.
+//! Lists that a user moves through: selecting, sorting and finding rows.
 
-/// Which row is selected, and on which line of the screen it stays.
+/// The selected row, and the line of the screen on which it stays.
 pub mod cursor;
-/// Rows below those that they descend from.
+/// Rows below those of their ancestors.
 pub mod family;
 /// A text search over the rows of a view.
 pub mod find;
-/// Rows that have something in common, put together.
+/// Rows with a common property, joined in groups.
 pub mod groups;
-/// Where the selection is to go.
+/// Motions of the selection.
 pub mod motion;
-/// Processes and threads: whose they are, and sums of them.
+/// Processes and threads: their owners, and their sums.
 pub mod people;
-/// A list that is sorted, searched and selected from.
+/// A list that can be sorted and searched, and that has a selection.
 pub mod table;

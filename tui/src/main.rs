@@ -1,7 +1,8 @@
 //! proftop: top for code.
 
 #![forbid(unsafe_code)]
-// They panic where nothing can be written: see `stderr`, and `commands::print`.
+// The macros `print!` and `eprint!` panic if nothing can be written. Use `stderr` and
+// `commands::print`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod action;
@@ -20,7 +21,7 @@ mod context;
 mod desk;
 mod dialogs;
 mod failure;
-/// Made-up snapshots.
+/// Made-up snapshots for tests.
 #[cfg(test)]
 mod fixture;
 mod geometry;
@@ -53,14 +54,14 @@ fn main() -> ExitCode {
     trace::process_begins();
     terminal::restore_on_panic();
     probe::memory::keep_small();
-    // Started while there is only one thread. If that fails, files are opened in this
-    // process.
+    // The readers are started while there is only one thread. If that fails, files are opened in
+    // this process.
     _ = probe::start_readers();
     calendar::use_system_zone();
     let outcome = faults::catch("doing what was asked for", || {
         cli::parse(std::env::args_os(), config::load).and_then(commands::run)
     });
-    // Panics that were caught are reported below.
+    // Caught panics are reported below.
     let outcome = outcome.unwrap_or(Ok(Exit::Failed));
     probe::files::end_readers();
     probe::call::leave_to_exit();

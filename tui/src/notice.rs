@@ -1,105 +1,105 @@
-//! A *notice*: what an action has to say to the user. Its sentence is made when it is shown, by
-//! `words::notice`.
+//! A *notice*: the message of an action to the user. `words::notice` makes its sentence when it is
+//! shown.
 
 use std::sync::Arc;
 
-/// The keys that answer [`Notice::MayFetch`]: consent is kept, so that no view has another use for
-/// them.
+/// The keys that answer [`Notice::MayFetch`]. They are reserved, so that no view uses them for
+/// anything else.
 pub const FETCH: char = 'F';
 pub const NEVER: char = 'X';
 
-/// What a key has to say.
+/// The message of a key or an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// This many rows match, with this many samples together. The selected one is match
-    /// number `position` of them.
+    /// This many rows match, with this many samples together. The selected row is match number
+    /// `position`.
     Found {
         pattern: String,
         rows: usize,
         samples: u64,
         position: Option<usize>,
     },
-    /// An order cannot be carried out: why, as a sentence without its full stop.
+    /// An order cannot be carried out. The reason is a sentence without its full stop.
     Refused(String),
     /// Only this part is counted from now on.
     Only(Arc<str>),
-    /// The window, the filter or the unit is another one now.
+    /// The window was changed; below, the filter, the unit and the metric.
     WindowSet,
     FilterSet,
     UnitSet,
     MetricSet,
-    /// A step back was taken, which undid this.
+    /// A step back has undone this.
     Undone(String),
-    /// The samples that are shown stay, or the newest are shown again.
+    /// The screen is frozen, or shows the newest samples again.
     Frozen(bool),
     NoFind,
-    /// There is nowhere to go back to, or forward.
+    /// There is no step to go back to; below, no other pane, and no step forward.
     NoBack,
     /// The keys have nowhere else to go to.
     NoPane,
     NoForward,
     NothingSelected,
-    /// The window begins here.
+    /// The window begins at this moment.
     Marked,
-    /// A window cannot begin now, because no new samples come in.
+    /// The window cannot begin at this moment, because no new samples arrive.
     NoNow,
-    /// Whether debug files may be fetched, for this file first.
+    /// Asks whether debug files may be fetched, first for this file.
     MayFetch {
         file: Arc<str>,
         servers: Arc<str>,
     },
-    /// Whether they are fetched from now on.
+    /// Whether debug files are fetched from now on.
     Fetches(bool),
-    /// No servers are named that they could be fetched from.
+    /// No servers for debug files are configured.
     NoServers,
     /// The source does not say when a sample was taken.
     NoTime,
     /// No frame lacks a name.
     NoCause,
-    /// Only this part of the machine is sampled: there is nothing else to go back to.
+    /// The run samples only this part of the machine, so there is nothing wider to go back to.
     OnlySampled(Arc<str>),
     /// The baseline was set.
     Baseline {
         samples: u64,
-        /// Whether there was one before, which a step back brings again.
+        /// Whether it replaces an earlier baseline, which a step back restores.
         is_another: bool,
     },
-    /// Nothing but this counts already.
+    /// Only this part is counted already.
     OnlyThis(Arc<str>),
-    /// A baseline without samples compares with nothing.
+    /// A baseline without samples cannot be compared.
     NothingToCompare,
     NoBaseline,
     NotInDifference,
-    /// Waits are counted in a moment, and are then shown: on a frozen screen when it goes on.
+    /// Waits will be counted in a moment, and then shown; on a frozen screen, after it continues.
     WaitsAsked {
         is_frozen: bool,
     },
     /// Waits are counted and shown from now on.
     WaitsCounted,
-    /// Why there is no other metric to switch to.
+    /// Why there is no other metric.
     OneMetric(String),
-    /// The marked time is the window.
+    /// The marked time has become the window.
     TimeUsed,
-    /// How many steps it went down to the function where the hot path ends.
+    /// Number of steps down to the function where the hot path ends.
     HotPath(u32),
     /// A key that does nothing in this view.
     WorksElsewhere {
         key: String,
-        /// What it does.
+        /// What it does in other views.
         what: &'static str,
         views: String,
-        /// Views in which it does something else. Empty if there are none.
+        /// Views in which the key does something else. Empty if there are none.
         also: String,
     },
-    /// No action has this key.
+    /// The key has no action.
     NoSuchKey,
-    /// The action needs a row that has samples, and the selected one has none any more.
+    /// The action needs a row with samples, but the selected one no longer has any.
     RowGone,
-    /// Runs of frames are shown one by one, or each as one.
+    /// Whether chains of frames are shown frame by frame, or each as one row.
     Runs(bool),
     /// The found function was on no row, and its place is being opened.
     FoundBelow(Arc<str>),
-    /// Which of the frames of a function that can be seen is selected.
+    /// The position of the selected one among the visible frames of a function.
     SameName {
         position: usize,
         count: usize,
@@ -108,14 +108,14 @@ pub enum Notice {
     Mouse(bool),
     NoOutput,
     NoKill,
-    /// Samples are taken at this rate: from now on, or as before.
+    /// The sampling rate, which is new or unchanged.
     Rate {
         hz: u32,
         is_new: bool,
     },
-    /// Why there is nothing to change about how samples are taken.
+    /// Why the way of sampling cannot be changed.
     NoSampling(String),
-    /// How many bytes were written so far, of about how many, if that is known.
+    /// Number of bytes that are written so far, and about how many there will be, if known.
     Writing {
         bytes: u64,
         about: Option<u64>,
@@ -124,44 +124,45 @@ pub enum Notice {
         path: String,
         bytes: u64,
     },
-    /// A file could not be written. If it ended a series, `stopped` is how many files of it
+    /// A file could not be written. If it ended a series, `stopped` is the number of files that
     /// were written before.
     NotWritten {
         why: String,
         stopped: Option<u32>,
     },
-    /// The series of files has ended, with this many written.
+    /// The series of files has ended, after this many.
     NoMoreFiles(u32),
     NothingToWrite,
-    /// Something in it was left out.
+    /// A part of the configuration was ignored.
     Configuration(String),
     /// A panic was caught: a sentence without its full stop.
     Fault(String),
     /// There is no source text to edit.
     NoSource,
     NotEdited(String),
-    /// What is called is known, but no sample was in it.
+    /// The callee is known, but no sample was in it.
     Unsampled(String),
     NothingCalled,
-    /// Which of the lines with many samples is selected, and of how many. None: no line has
+    /// Which of the lines with many samples is selected, and how many there are. None if no line
+    /// has samples.
     /// samples.
     HotLine(Option<(usize, usize)>),
-    /// How instructions are written from now on.
+    /// The new syntax of instructions.
     Syntax(&'static str),
-    /// There are no probes to do something with.
+    /// There are no probes for this action.
     NoProbes,
     /// The probe lives another 60 seconds.
     ProbeRenewed,
-    /// A probe reads other values, and forgets what it has counted.
+    /// A probe reads another value, and its counts begin anew.
     ProbeAnew,
-    /// The selected probe was removed; true: all were.
+    /// The selected probe was removed, or all of them if true.
     ProbeTaken(bool),
-    /// It is placed, and the frozen screen does not show it.
+    /// The probe is placed, but the frozen screen does not show it.
     ProbeUnseen,
 }
 
 impl Notice {
-    /// Whether the header shows the same, so that it need not be said in the detail line.
+    /// Whether the header shows it as well, so that it need not be in the detail line.
     pub fn is_in_header(&self) -> bool {
         matches!(
             self,
@@ -174,8 +175,8 @@ impl Notice {
         )
     }
 
-    /// Whether it only confirms what the user has just done, so that it need not stay until
-    /// the next key.
+    /// Whether it only confirms what the user has just done, so that it need not stay until the
+    /// next key.
     pub fn is_passing(&self) -> bool {
         self.is_in_header()
             || matches!(
@@ -184,7 +185,7 @@ impl Notice {
             )
     }
 
-    /// Whether it tells of a step that can be undone.
+    /// Whether it is about a step that can be undone.
     pub fn is_a_step(&self) -> bool {
         matches!(
             self,
