@@ -143,7 +143,8 @@ pub struct App {
     reply: Option<Result<Option<Notice>, Notice>>,
     /// The number of the last sentence about probes that was shown.
     probes_said: u64,
-    /// When the user last tried to find in a view that has no find, or typed a letter of it.
+    /// When the find key was last pressed where there is no find, or a letter was typed shortly
+    /// after it. These letters must not be taken for actions.
     find_in_vain: Option<Duration>,
     files: Files,
 }
@@ -330,7 +331,8 @@ impl App {
     }
 
     fn show(&mut self, snapshot: Arc<Snapshot>, is_awaited: bool) {
-        // A snapshot of another query is judged as if cut stacks had not been shown before.
+        // The limit for showing that stacks are cut is lower while it is shown, but only for
+        // snapshots of the same query.
         let is_same = self.shown.asked.turn == snapshot.asked.turn;
         let is_same_scope = self.shown.asked.query.scope == snapshot.asked.query.scope;
         self.shown = snapshot;

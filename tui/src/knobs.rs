@@ -44,6 +44,7 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// All units, in the order in which the key for units goes through them.
     pub const ALL: [Unit; 5] = [
         Unit::Share,
         Unit::Machine,

@@ -32,12 +32,15 @@ pub enum Notice {
     Undone(String),
     /// The screen is frozen, or shows the newest samples again.
     Frozen(bool),
+    /// There is no pattern whose matches could be selected.
     NoFind,
-    /// There is no step to go back to; below, no other pane, and no step forward.
+    /// The history has no earlier place.
     NoBack,
-    /// The keys have nowhere else to go to.
+    /// There is no second view that could get the keys.
     NoPane,
+    /// The history has no later place.
     NoForward,
+    /// No row is selected to which the action applies.
     NothingSelected,
     /// The window begins at this moment.
     Marked,
@@ -68,7 +71,9 @@ pub enum Notice {
     OnlyThis(Arc<str>),
     /// A baseline without samples cannot be compared.
     NothingToCompare,
+    /// There is no baseline yet to compare with.
     NoBaseline,
+    /// The action does not work in the comparison with the baseline.
     NotInDifference,
     /// Waits will be counted in a moment, and then shown; on a frozen screen, after it continues.
     WaitsAsked {
@@ -104,9 +109,13 @@ pub enum Notice {
         position: usize,
         count: usize,
     },
+    /// This name was sent to the clipboard of the terminal.
     Copied(String),
+    /// Whether clicks now come to proftop; if not, the terminal selects text with the mouse.
     Mouse(bool),
+    /// There is no output of a command to show.
     NoOutput,
+    /// proftop kills no processes.
     NoKill,
     /// The sampling rate, which is new or unchanged.
     Rate {
@@ -132,6 +141,7 @@ pub enum Notice {
     },
     /// The series of files has ended, after this many.
     NoMoreFiles(u32),
+    /// There are no samples yet that could be written.
     NothingToWrite,
     /// A part of the configuration was ignored.
     Configuration(String),
@@ -139,9 +149,11 @@ pub enum Notice {
     Fault(String),
     /// There is no source text to edit.
     NoSource,
+    /// The editor could not be run, for this reason.
     NotEdited(String),
     /// The callee is known, but no sample was in it.
     Unsampled(String),
+    /// The selected row of code calls nothing.
     NothingCalled,
     /// Which of the lines with many samples is selected, and how many there are. None if no line
     /// has samples.

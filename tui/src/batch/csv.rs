@@ -1,6 +1,6 @@
-//! A report as CSV by RFC 4180: one record per function, nothing else. Lines
-//! end with LF, as all tools here do; a field with a comma or a quote is
-//! quoted, and control characters are written out, so a record is one line.
+//! A report as CSV by RFC 4180: one record per function, and nothing else. Unlike in the RFC, lines
+//! end with LF, as Linux tools expect. A field with a comma or a quote is quoted, and control
+//! characters are escaped, so a record is one line.
 
 use super::BatchReport;
 use crate::words::plain::plain;
@@ -37,8 +37,8 @@ pub(super) fn rows(report: &BatchReport<'_>) -> String {
     shown.iter().map(|row| record(report, row)).collect()
 }
 
-/// Returns the record of one function. What is the same for the whole report stands in each
-/// record: its time in seconds since 1970, its window, and its samples.
+/// Returns the record of one function. Each record repeats the values of the whole report: its time
+/// in seconds since 1970, its window, and its samples.
 fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
     let samples = report.snapshot.report.samples;
     let seconds = report.time_unix_ms / 1000;
@@ -70,8 +70,8 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
     fields.join(",") + "\n"
 }
 
-/// Returns a field as RFC 4180 wants it: in quotes if it has a comma or a quote, with
-/// quotes in it doubled. Line breaks were replaced as all control characters are.
+/// Returns a field by RFC 4180: in quotes if it has a comma or a quote, with quotes in it doubled.
+/// Newlines are escaped, as are all control characters.
 fn quote(field: &str) -> Cow<'_, str> {
     let clean = plain(field);
     // Spaces at the ends are part of a field, yet some readers drop them.

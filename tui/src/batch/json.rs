@@ -438,7 +438,7 @@ fn states<'a>(threads: impl Iterator<Item = &'a ThreadStates>) -> States {
     sums
 }
 
-/// Returns who was waited for, in the order of the snapshot: the longest first.
+/// Returns the pairs of waiter and holder, in the order of the snapshot: the longest waits first.
 fn holders(waited: &Waited) -> Vec<Holder<'_>> {
     let held = waited.holders.iter().map(|held| Holder {
         waiter: held.waiter,
@@ -459,7 +459,7 @@ fn holders(waited: &Waited) -> Vec<Holder<'_>> {
     held.collect()
 }
 
-/// For how long a thread has been waiting for who has its lock; None if it does not.
+/// Returns how long a thread has been waiting for the owner of its lock. None if it does not wait.
 fn open_ns(held: &Held, waited: &Waited) -> Option<u64> {
     let waiter = waited.thread(held.waiter)?;
     let is_open = !waiter.has_ended
@@ -499,7 +499,7 @@ fn thread(row: &ThreadRow) -> Thread<'_> {
     }
 }
 
-/// Returns the word for what became of the target. How it ended is in the notes.
+/// Returns the word for the state of the target. How it ended is in the notes.
 fn target_word(target: &TargetState) -> &'static str {
     match target {
         TargetState::Starting => "starting",
@@ -520,8 +520,8 @@ fn kind_word(kind: FrameKind) -> &'static str {
     }
 }
 
-/// Returns how many CPUs were busy: all that was measured while sampling, or what the samples
-/// of a recording stand for, as nothing else is known of it.
+/// Returns how many CPUs were busy, as measured while sampling. For a recording, only the CPUs that
+/// its samples stand for are known.
 fn busy_cpus(batch: &BatchReport<'_>) -> f64 {
     let snapshot = batch.snapshot;
     match snapshot.source.recording {
@@ -555,7 +555,7 @@ mod tests {
 
     #[test]
     fn the_document_has_every_field_and_no_other() {
-        // Keys of these are words of the data, listed apart.
+        // The keys of these objects are data, and documented separately.
         let apart = ["endings", "unnamed", "states", "lacking"];
         let emitted = json_fields(&parse(&Fixture::postgres(), None), &apart);
         let json_part = DOCUMENT.split("## CSV").next().expect("a part on JSON");
@@ -632,7 +632,7 @@ mod tests {
             serde_json::json!([4130, 4131])
         );
         assert_eq!(json["deadlocks"][0]["ns"], 25_000_000_000u64);
-        // One of which there is no sample.
+        // A thread without samples.
         let last = threads.last().expect("threads");
         assert_eq!((&last["tid"], &last["samples"]), (&4199.into(), &0.into()));
         assert_eq!(json["holders"][0]["holder_thread"], 4199);

@@ -37,7 +37,7 @@ const NUMBER_WIDTHS: [usize; 7] = [5, 4, 6, 4, 5, 5, 7];
 
 /// A line of the table. The heads are one, too.
 struct Cells {
-    /// Aligned right.
+    /// Numbers, aligned at the right.
     numbers: Vec<String>,
     function: String,
     module: String,

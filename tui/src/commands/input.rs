@@ -16,8 +16,9 @@ const MEMORY_MAX: usize = 2 << 30;
 
 /// Opens a recording with the rights of the user who called proftop; `-` is standard input.
 ///
-/// A file that the user may not read is opened only if it is a recording, such as one that the
-/// recorder has written as root. The lines of any other file could be shown as if they were names.
+/// A file that the user may not read is opened with the rights of proftop, but only if it is a
+/// .pft, such as one that the recorder has written as root. The lines of any other file could be
+/// shown as if they were names.
 pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if is_stdin(path) {
         return Ok(Box::new(io::stdin()));

@@ -6,8 +6,8 @@ use crate::words::{names, units};
 use profile::Metric;
 use profile::diff::{Diff, FALSE_RATE, Renamed, SAMPLES_MIN};
 
-/// Returns the words for side A in the header: `A 3,277 smp (10 s)`. `whose` names the samples of
-/// A, if those of another target are the baseline.
+/// Returns the words for side A in the header: `A 3,277 smp (10 s)`. `whose` describes the samples
+/// of A, if they have another scope or filter than those of B.
 pub fn baseline(diff: &Diff, whose: Option<&str>, cx: &Context<'_>) -> String {
     let whose = whose.map_or_else(String::new, |whose| format!(", {whose}"));
     format!(

@@ -25,7 +25,7 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
 /// Explains the states of a process or thread, if they are known exactly.
 pub fn activity(cx: &Context<'_>, samples: u64, who: &str, activity: &Activity) -> String {
     let open = states::open_wait(activity);
-    // If waits are counted, the sentence about the missing time is in the text on all numbers.
+    // If time is counted, `base_words` says since when waits are counted.
     let since = waits::missing_before(cx.shown).filter(|_| !cx.counts_time());
     format!(
         "{who}: {} by stacks, and by every switch of its threads in {}{}: {}{}{}; {}",

@@ -79,6 +79,7 @@ impl Lines {
         self.text.len()
     }
 
+    /// Returns the finished text.
     pub fn into_text(self) -> String {
         self.text
     }

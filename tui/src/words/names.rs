@@ -357,7 +357,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_name_gets_one_that_is_not_longer(name in "\\PC{0,40}|[a-z<>:.*/ =-]{0,40}|(operator|a)[<>=+() -]{0,6}[a-z<>]{0,20}") {
-            // All suffixes have at least three letters, so the mark is never longer than a suffix.
+            // All suffixes are longer than the mark that replaces them.
             prop_assert!(short(&name).chars().count() <= name.chars().count());
         }
     }

@@ -10,8 +10,8 @@ use profile::{Filter, FunctionRow, STATES, WAITING_MODULE, Waits, waiting_name};
 pub const ESTIMATED: &str = "waits with ~ are an estimate: of short waits a few give their stack, \
                              drawn by chance, and each of these stands for those not drawn";
 
-/// Returns since when waits are counted, as in `03:12:44 CET`. None if that is since all other
-/// samples are counted, or if waits are not counted.
+/// Returns since when waits are counted, as in `03:12:44 CET`. None if they are counted for as long
+/// as everything else, or not at all.
 pub fn since(snapshot: &Snapshot) -> Option<String> {
     clock(snapshot.waits_since_ns()?, snapshot)
 }

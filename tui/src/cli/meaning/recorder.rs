@@ -219,8 +219,8 @@ pub fn keep(ring: &RingConfig) -> Duration {
     saved.max(window) + RECORD_KEEP
 }
 
-/// Returns an error if a flight recorder cannot write to this file, or if a condition is about
-/// something that this run does not measure.
+/// Returns an error if a flight recorder cannot write to this file, or if a condition is about the
+/// CPU time of processes and the metric is another one.
 pub fn check(
     ring: &RingConfig,
     file: Option<&Path>,

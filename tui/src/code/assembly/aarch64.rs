@@ -34,7 +34,7 @@ pub fn decode(bytes: &[u8], address: u64, mut each: impl FnMut(u64, Word)) {
 }
 
 impl Word {
-    /// Whether it is `bl`, `blr` or one of `blraaz`, `blrabz`, … that check a signature.
+    /// Whether it is `bl`, `blr` or one of `blraa`, `blraaz`, … that check a signature.
     pub fn is_call(self) -> bool {
         self.is_whole()
             && (self.bits >> 26 == 0b10_0101 || matches!(self.bits >> 21, 0x6b1 | 0x6b9))

@@ -23,6 +23,7 @@ pub fn decode(bits: u32, bytes: &[u8], address: u64, mut each: impl FnMut(u64, I
     }
 }
 
+/// Whether the instruction is a call, direct or indirect.
 pub fn is_call(decoded: &Instruction) -> bool {
     let flow = decoded.flow_control();
     matches!(flow, FlowControl::Call | FlowControl::IndirectCall)

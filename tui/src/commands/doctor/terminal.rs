@@ -4,7 +4,8 @@
 use probe::features::Finding;
 use std::io::IsTerminal;
 
-/// Minimum size for the screen. On a smaller terminal only one line is shown.
+/// Below this size doctor warns. The screen itself opens from 40x8 cells on, and shows all of its
+/// regions from 60x15 on (see `geometry`).
 const COLUMNS_MIN: u16 = 60;
 const LINES_MIN: u16 = 16;
 

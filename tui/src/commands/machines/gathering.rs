@@ -186,6 +186,7 @@ pub struct OneOf {
 }
 
 impl OneOf {
+    /// Creates the writer for the machine with this index.
     pub fn new(gathering: &Arc<Gathering>, number: usize) -> Self {
         Self {
             gathering: Arc::clone(gathering),

@@ -69,7 +69,7 @@ impl Worker {
     /// Passes a call to the thread.
     pub fn begin(&mut self, call: Call) {
         self.busy = Some((call.id.clone(), call.cancel.clone()));
-        // Sending cannot fail: the thread ends only when this sender is dropped.
+        // Sending fails only if the thread has ended, which it does when the server ends.
         let _ = self.calls.send(call);
     }
 

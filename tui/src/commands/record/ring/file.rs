@@ -25,7 +25,8 @@ const ANOTHER: &str = "another recorder writes to ";
 /// Time between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// The minimum time that a ring covers, even if it has too few bytes for that.
+/// The minimum length to which a ring is shortened. If that does not fit into its bytes either,
+/// writing fails.
 const LENGTH_MIN_NS: u64 = 5_000_000_000;
 
 /// Maximum number of attempts to shorten a ring until it fits into its bytes.

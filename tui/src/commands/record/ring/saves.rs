@@ -55,8 +55,8 @@ impl Kind {
     }
 }
 
-/// Maximum number of ring files of earlier runs. It keeps a recorder that fails again and again
-/// from filling the disk.
+/// Maximum number of ring files of earlier runs. They have a limit of their own, so that a recorder
+/// that fails again and again does not push out saved files.
 const EARLIER_MAX: usize = 3;
 
 impl Saves {
