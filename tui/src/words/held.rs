@@ -110,7 +110,8 @@ impl Deadlock {
         self.who.join(" and ")
     }
 
-    /// Returns the first thread, and the number of others: `dead-1[7] and 2 more`.
+    /// Returns the first thread, and the number of others if there is more than one:
+    /// `dead-1[7] and 2 more`.
     pub fn first(&self) -> String {
         match &self.who[..] {
             [first, rest @ ..] if rest.len() > 1 => format!("{first} and {} more", rest.len()),

@@ -467,7 +467,7 @@ impl<'c> Watch<'c> {
     /// Reads the counts of all probes, and removes the probes.
     pub fn finish(&mut self) {
         for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
-            // The counts are read before the removal, while the probe counts everywhere: removing
+            // The counts are read while all breakpoints of the probe are in place: removing them
             // takes some time.
             if let Ok((reading, texts)) = self.calls.read_at_one_moment(probe.number)
                 && let Some(track) = &mut probe.track

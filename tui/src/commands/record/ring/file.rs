@@ -1,6 +1,6 @@
 //! The ring file, which has the last minutes. It is appended to each second. When it covers twice
-//! the time, a new file is made of the samples in memory and renamed over it, so that a whole file
-//! has the name at every moment.
+//! the time, or has half of the bytes that it may take, a new file is made of the samples in memory
+//! and renamed over it, so that a whole file has the name at every moment.
 
 use super::saves::Saves;
 use crate::cli::RingConfig;
