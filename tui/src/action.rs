@@ -218,11 +218,11 @@ pub enum FilterAction {
     /// Hide all functions of the module of the selected function.
     FoldModule,
     FoldRecursion,
-    /// Exclude idle waits, which are waits for work.
+    /// Exclude idle waits, which are waits for work, or count them again.
     Idle,
     Kernel,
     User,
-    /// Exclude what an interpreter does itself, and the functions with which waits are made.
+    /// Show or hide what an interpreter does itself, and the functions with which waits are made.
     Internals,
 }
 
