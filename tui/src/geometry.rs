@@ -33,6 +33,12 @@ const SIZE_WITH_HEADER: Size = Size {
 /// Minimum height for a tab line and a key line.
 const HEIGHT_WITH_KEYS: u16 = 15;
 
+/// Minimum size for all regions.
+pub const SIZE_FOR_ALL: Size = Size {
+    width: SIZE_WITH_HEADER.width,
+    height: HEIGHT_WITH_KEYS,
+};
+
 /// Minimum width of a view for the column of modules. A narrower view leaves more room for the
 /// names of functions.
 pub const WIDTH_WITH_MODULE: u16 = 60;

@@ -127,8 +127,8 @@ fn defaults() -> Vec<Binding> {
         "explain"        Everywhere   Explain                             => "i",               "explain",    "explain this number";
         "detail-left"    Lists        DetailLeft                          => "left",            "",           "";
         "detail-right"   Lists        DetailRight                         => "right",           "",           "";
-        "detail-left"    Everywhere   DetailLeft                          => "(",               "",           "start of the detail line";
-        "detail-right"   Everywhere   DetailRight                         => ")",               "",           "rest of the detail line";
+        "detail-left"    Everywhere   DetailLeft                          => "(",               "",           "detail line to the left";
+        "detail-right"   Everywhere   DetailRight                         => ")",               "",           "detail line to the right";
         "copy"           Rows         Copy                                => "y",               "",           "copy the name (OSC 52)";
         "filter"         Everywhere   EditFilter                          => "\\ f4",           "filter",     "edit the filter";
         "kernel-frames"  Everywhere   Filter(FilterAction::Kernel)        => "K",               "",           "kernel: hide, alone, show";

@@ -1,13 +1,9 @@
 //! What the terminal can show, according to the environment. Nothing is sent to it, so that nothing
 //! can hang or be left on the screen.
 
+use crate::geometry::{SIZE_FOR_ALL, SIZE_MIN, Size};
 use probe::features::Finding;
 use std::io::IsTerminal;
-
-/// Below this size doctor warns. The screen itself opens from 40x8 cells on, and shows all of its
-/// regions from 60x15 on (see `geometry`).
-const COLUMNS_MIN: u16 = 60;
-const LINES_MIN: u16 = 16;
 
 /// Returns the findings about the size, type, colors and characters of the terminal.
 pub fn findings() -> Vec<Finding> {
@@ -43,12 +39,21 @@ fn judge_size(size: Option<(u16, u16)>) -> Finding {
             "terminal",
             "terminal: output is none; reports (-b) need none",
         ),
-        Some((columns, lines)) if columns < COLUMNS_MIN || lines < LINES_MIN => Finding::warn(
-            "terminal",
-            format!("terminal: {columns}x{lines}: the screen needs {COLUMNS_MIN}x{LINES_MIN}"),
-        )
-        .fix("make the window larger, or print reports: proftop -b"),
-        Some((columns, lines)) => Finding::ok("terminal", format!("terminal: {columns}x{lines}")),
+        Some((columns, lines)) => {
+            let size = format!("terminal: {columns}x{lines}");
+            if columns < SIZE_MIN.width || lines < SIZE_MIN.height {
+                let Size { width, height } = SIZE_MIN;
+                let what = format!("{size}: the screen needs {width}x{height}");
+                Finding::warn("terminal", what)
+                    .fix("make the window larger, or print reports: proftop -b")
+            } else if columns < SIZE_FOR_ALL.width || lines < SIZE_FOR_ALL.height {
+                let Size { width, height } = SIZE_FOR_ALL;
+                let what = format!("{size}: below {width}x{height} the screen leaves lines out");
+                Finding::ok("terminal", what)
+            } else {
+                Finding::ok("terminal", size)
+            }
+        }
     }
 }
 
@@ -156,9 +161,13 @@ mod tests {
 
     #[test]
     fn warns_where_the_screen_cannot_be_drawn() {
-        let findings = judged(&[("TERM", "dumb")], Some((50, 10)));
+        let findings = judged(&[("TERM", "dumb")], Some((39, 8)));
         assert_eq!(findings[0].level, Level::Warn);
+        assert!(findings[0].what.ends_with("the screen needs 40x8"));
         assert_eq!(findings[1].level, Level::Warn);
         assert_eq!(judged(&[("TERM", "xterm")], None)[0].level, Level::Ok);
+        let small = &judged(&[("TERM", "xterm")], Some((60, 14)))[0];
+        assert_eq!(small.level, Level::Ok);
+        assert!(small.what.contains("below 60x15"));
     }
 }
