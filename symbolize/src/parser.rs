@@ -31,9 +31,11 @@
 //! | `opened_jit` | the names of a process's generated code, in the process that asks |
 //! | `jit_order` | encoding of questions about such names, and of their answers |
 //! | `code_names` | such names, read in this process or in another |
+//! | `any_answer` | checks of decoding, for random bytes |
 //! | `table_order` | encoding of a question for the unwind table of a file |
 
 mod answer;
+mod any_answer;
 mod chain;
 mod code_names;
 mod file_lines;
@@ -61,6 +63,7 @@ use crate::object::Object;
 use crate::source::Source;
 use crate::{ElfSymbols, Files, Origin, Reason};
 
+pub use any_answer::check_any_answer;
 pub use code_names::CodeNames;
 pub use file_lines::FileLines;
 use first_looks::FirstLooks;
