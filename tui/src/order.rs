@@ -1,6 +1,6 @@
-//! *Orders*: everything that one can ask proftop to do to what it shows, with its
-//! arguments. Keys, the palette, the plain dialog, the configuration and the command
-//! line all make orders; `App::apply` checks each once and does it.
+//! An *order* is one thing that the user asks proftop to do to what it shows, with its arguments.
+//! Keys, the palette, the plain dialog, the configuration and the command line all make orders;
+//! `App::apply` checks each order once and carries it out.
 
 use crate::choices::Theme;
 use crate::code::Syntax;
@@ -19,75 +19,84 @@ pub use table::{Kind, begun, said};
 /// Something that the user asks for, with its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// Count only the process of that number.
+    /// Count only the process with this pid.
     Process(u32),
     /// Count only these processes or threads.
     Narrow(Narrowing),
+    /// Show the samples of this window.
     Window(Window),
-    /// The window begins now.
+    /// Start a window at the present moment.
     Mark,
+    /// Replace the filter.
     Filter(Filter),
-    /// One more condition on what counts.
+    /// Add one condition to the filter.
     Clause(Clause),
-    /// `None`: the unit that each view usually counts in.
+    /// Count in this unit. `None` stands for the default unit of each view.
     Unit(Option<Unit>),
-    /// Count by the metric of this name. Those of waits begin with the first order for one.
+    /// Count by the metric of this name. The first order for a metric of waits also starts their
+    /// recording.
     Metric(String),
-    /// Take so many samples per second of a busy CPU.
+    /// Take this number of samples per second of a busy CPU.
     Rate(u32),
-    /// Compare with what is shown now.
+    /// Make what is shown now the baseline for comparisons.
     Baseline,
-    /// Show what differs from the baseline, or the functions again.
+    /// Show the difference from the baseline (true), or the functions again (false).
     Difference(bool),
-    /// Keep the samples that are shown; sampling goes on.
+    /// Keep the samples that are shown (true), or follow the newest ones again (false). Sampling
+    /// goes on in both cases.
     Freeze(bool),
-    /// Undo the last step, or do it again.
+    /// Undo the last step.
     Back,
+    /// Redo the last step that was undone.
     Forward,
+    /// Open this view.
     View(ViewId),
-    /// Select the function of that name.
+    /// Select the function with this name.
     GoTo(String),
-    /// Order the functions by the column of that name.
+    /// Sort the functions by the column with this name.
     Sort(String),
     Theme(Theme),
     Syntax(Syntax),
-    /// Show what drawing costs.
+    /// Show or hide what drawing costs.
     Cost(bool),
-    /// Fetch debug files from the servers that are named, or do not.
+    /// Start or stop fetching debug files from the servers that are configured.
     Fetch(bool),
-    /// Write to the file of that name, whose end tells the format.
+    /// Write to the file of this name, whose extension tells the format.
     Write(String),
     /// Count and time the calls of a function.
     Probe(Probed),
-    /// Let probes live as long as if they had just been placed.
+    /// Let these probes live as long as if they had just been placed.
     Renew(ProbeChoice),
-    /// Take probes away.
+    /// Remove these probes.
     Unprobe(ProbeChoice),
-    /// Read this value at each call of a probe as well; `None`: read none.
+    /// Read this value as well at each call of a probe. `None` stops reading a value.
     Value(ProbeChoice, Option<Box<Expression>>),
 }
 
-/// Which function is to have a probe.
+/// Which function gets a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
-    /// One that has samples.
+    /// A function that has samples.
     Function(FunctionId),
-    /// The functions with this name, pattern or place, with samples or without.
+    /// All functions with this name, matching this pattern or at this source line, with samples or
+    /// without.
     Named(String),
 }
 
-/// Which probes an order is about.
+/// Which probes an order applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeChoice {
-    /// The one that is selected.
+    /// The selected probe.
     Selected,
+    /// Every probe.
     All,
+    /// The probe with this number.
     One(u64),
 }
 
 impl Order {
-    /// Reads an order such as `pid 4121`. None if the text does not begin like an order, or
-    /// the argument is missing. The error says what is wrong with the argument.
+    /// Parses an order such as `pid 4121`. Returns `None` if the text does not begin with the name
+    /// of an order, or if the argument is missing. The error says what is wrong with the argument.
     pub fn parse(words: &str) -> Option<Result<Order, String>> {
         let (kind, argument) = said(words)?;
         Some(kind.order(argument))
@@ -95,7 +104,7 @@ impl Order {
 }
 
 impl Kind {
-    /// Returns the order of this kind with an argument as it was typed. The error says what
+    /// Returns the order of this kind with this argument, as the user typed it. The error says what
     /// is wrong with the argument.
     pub fn order(self, argument: &str) -> Result<Order, String> {
         Ok(match self {
@@ -135,6 +144,7 @@ fn on_or_off(argument: &str) -> Result<bool, String> {
 }
 
 /// Reads which probes are meant: `this` or `all`.
+/// Parses which probes an order applies to: `this` or `all`.
 fn probe(argument: &str) -> Result<ProbeChoice, String> {
     match argument {
         "this" => Ok(ProbeChoice::Selected),
@@ -143,7 +153,7 @@ fn probe(argument: &str) -> Result<ProbeChoice, String> {
     }
 }
 
-/// Reads the length of a window: `30s` or `all`.
+/// Parses the length of a window: `30s` or `all`.
 fn span(words: &str) -> Result<Span, String> {
     if words == "all" {
         return Ok(Span::All);
@@ -154,7 +164,7 @@ fn span(words: &str) -> Result<Span, String> {
     ))
 }
 
-/// Reads a filter: an expression, or `none` for no filter.
+/// Parses a filter: an expression, or `none` for no filter.
 fn filter(words: &str) -> Result<Filter, String> {
     match words {
         "none" => Ok(Filter::default()),
@@ -162,7 +172,7 @@ fn filter(words: &str) -> Result<Filter, String> {
     }
 }
 
-/// Reads the word for a view that has a tab.
+/// Parses the name of a view that has a tab.
 fn view(words: &str) -> Result<ViewId, String> {
     let mut views = ViewId::ALL.into_iter();
     let found = views.find(|view| view.word() == words);

@@ -1,5 +1,5 @@
-//! Where reports and recordings are written: standard output, or a file of the invoking
-//! user. A file is overwritten only if the user asked for that.
+//! Where reports and recordings are written: standard output, or a file that belongs to the user
+//! who called proftop. An existing file is overwritten only if the user asked for that.
 
 use crate::failure::rights::Invocation;
 use crate::failure::{Exit, Failure};
@@ -13,17 +13,18 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Whether a write is under way. It may wait for whoever reads the other end.
+/// Whether a write is in progress. A write to a pipe can block until the other program reads.
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// How many pieces were written.
+/// Number of pieces written since the start of the program.
 static PIECES: AtomicU64 = AtomicU64::new(0);
 
-/// The bytes that are written at once, so that it can be seen whether somebody takes them.
+/// Size of a piece in bytes. Large outputs are written in pieces, so that another thread can see
+/// whether the write makes progress.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The number of the piece that is being written; None if no write is under way. The deadline
-/// after a signal asks for it, from another thread.
+/// Returns the number of the piece that is being written, or `None` if no write is in progress.
+/// Another thread calls this after a signal, to end the program if the write makes no progress.
 pub fn piece_being_written() -> Option<u64> {
     let is_writing = WRITING.load(Ordering::Relaxed);
     is_writing.then(|| PIECES.load(Ordering::Relaxed))
@@ -46,14 +47,14 @@ pub fn json_line(document: &impl Serialize) -> String {
     line
 }
 
-/// Returns the width of the terminal in cells. None if standard output is no terminal.
+/// Returns the width of the terminal in cells, or `None` if standard output is not a terminal.
 pub fn stdout_width() -> Option<usize> {
     // crossterm's `size` starts the program `tput` if it finds no terminal.
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// Returns an error if standard output is a terminal, for what is no text.
+/// Returns an error if standard output is a terminal. Called before binary data is written.
 pub fn refuse_terminal() -> Result<(), Failure> {
     if io::stdout().is_terminal() {
         Err(Failure::usage(
@@ -64,7 +65,7 @@ pub fn refuse_terminal() -> Result<(), Failure> {
     }
 }
 
-/// A place that is written to bit by bit: standard output or a file.
+/// A destination that is written to piece by piece: standard output or a file.
 pub struct Output {
     place: OutputTarget,
     name: String,
@@ -74,14 +75,15 @@ pub struct Output {
 enum OutputTarget {
     Stdout(io::Stdout),
     File(File),
-    /// A file that gets its name when something is written. None while it gets it.
+    /// A file that gets its name when the first bytes are written, and whether it replaces an
+    /// existing file. `None` while the name is being given.
     Unnamed(Option<(NewFile, bool)>),
 }
 
 impl Output {
-    /// Opens a file, or standard output if there is no path. What is written can be read by
-    /// others at once; until then a file that is to be overwritten stays as it is. An error
-    /// if there is a file and it is not to be overwritten.
+    /// Opens a file, or standard output if `path` is `None`. Others can read the bytes as soon as
+    /// they are written; until the first write, a file that is to be overwritten keeps its
+    /// contents. Returns an error if the file exists and `overwrite` is false.
     pub fn open(path: Option<&Path>, overwrite: bool) -> Result<Self, Failure> {
         let (place, name) = match path {
             None => (
@@ -110,8 +112,8 @@ impl Output {
         })
     }
 
-    /// Returns the width in cells of the terminal that is written to. None if it is a file
-    /// or pipe.
+    /// Returns the width in cells of the terminal that is written to, or `None` if the destination
+    /// is a file or a pipe.
     pub fn terminal_width(&self) -> Option<usize> {
         match self.place {
             OutputTarget::Stdout(_) => stdout_width(),
@@ -119,8 +121,8 @@ impl Output {
         }
     }
 
-    /// Writes a file that gets its name when it is whole, or writes to standard output if
-    /// there is no path.
+    /// Writes a file that gets its name only when it is complete, or writes to standard output if
+    /// `path` is `None`.
     pub fn write_whole(path: Option<&Path>, overwrite: bool, bytes: &[u8]) -> Result<(), Failure> {
         match path {
             Some(path) if Inherited::named(path).is_none() => UserFiles::current()
@@ -133,7 +135,8 @@ impl Output {
         }
     }
 
-    /// Returns what can tell whether anybody still reads what we write.
+    /// Returns a [`Reader`], which can tell whether the other end of this destination is still
+    /// open.
     pub fn reader(&mut self) -> Result<Reader, Failure> {
         let watched = match &mut self.place {
             OutputTarget::Stdout(stdout) => Reader::of(stdout),
@@ -144,18 +147,18 @@ impl Output {
         watched.map_err(|error| Failure::failed(format!("cannot watch {}: {error}", self.name)))
     }
 
-    /// Returns the name of the place for a message.
+    /// Returns the name of the destination for a message.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether nothing was written yet: only then CSV gets its head.
+    /// Whether nothing was written yet. CSV gets its line of column names only then.
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Writes all bytes. Returns false if whoever reads them has closed the pipe, which is
-    /// no error.
+    /// Writes all bytes. Returns false if the program at the other end has closed the pipe, which
+    /// is not an error.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         self.is_empty = false;
         self.give_name()?;
@@ -178,12 +181,12 @@ impl Output {
 }
 
 impl Output {
-    /// Whether what is written goes to a regular file.
+    /// Whether the destination is a regular file that has no name yet.
     pub fn is_unnamed(&self) -> bool {
         matches!(self.place, OutputTarget::Unnamed(_))
     }
 
-    /// Gives the file its name, if it has none yet.
+    /// Gives the file its name if it has none yet.
     fn give_name(&mut self) -> Result<(), Failure> {
         if let OutputTarget::Unnamed(new) = &mut self.place
             && let Some((new, replaces)) = new.take()
@@ -197,29 +200,29 @@ impl Output {
     }
 }
 
-/// Whether what is written to this path goes to standard output; None is always there.
+/// Whether writing to this path means standard output. `None` always does.
 pub fn is_stdout(path: Option<&Path>) -> bool {
     let inherited = path.map(Inherited::named);
     inherited
         .is_none_or(|inherited| matches!(inherited, Some(Inherited::Stdout | Inherited::Other(1))))
 }
 
-/// Returns a path for a message, without what a terminal would act on.
+/// Returns a path as text for a message, without control characters that a terminal would act on.
 fn name(path: &Path) -> String {
     symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned()
 }
 
-/// Whether something has this name, even if it is a link to nothing.
+/// Whether this path exists, even as a symbolic link whose target is missing.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// A descriptor that a shell opened for us, such as `/dev/fd/63`. Its name is a link, which
-/// is otherwise refused.
+/// A descriptor that a shell opened for us, such as `/dev/fd/63`. Such a path is a symbolic link,
+/// which is otherwise refused.
 enum Inherited {
     Stdout,
     Stderr,
-    /// As in `-o >(zstd > a.pft.zst)`.
+    /// Any other descriptor number, as in `-o >(zstd > a.pft.zst)`.
     Other(u32),
 }
 
@@ -246,8 +249,8 @@ impl Inherited {
         match self {
             Inherited::Stdout => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
             Inherited::Stderr => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
-            // It cannot be copied by its number, which may be one of our own files:
-            // the user has to have the right to open what it leads to.
+            // We do not duplicate the descriptor by its number, which may belong to one of our own
+            // files. Instead the file that it leads to is opened with the rights of the user.
             Inherited::Other(number) => UserRights::current().run(|| {
                 let path = format!("/proc/self/fd/{number}");
                 File::options().write(true).open(path)
@@ -272,8 +275,8 @@ fn refused(name: &str, refusal: &Refusal) -> Failure {
     }
 }
 
-/// Returns the sentence that explains whose rights are used, which is a surprise in a root
-/// shell of sudo.
+/// Returns the sentence that says whose rights are used, which is a surprise in a root shell that
+/// was started by sudo.
 fn written_as(user: &InvokingUser) -> String {
     let name = symbolize::sanitize(user.name.as_bytes());
     format!(
@@ -294,13 +297,13 @@ mod tests {
         let refused = Output::open(Some(&path), false).err().unwrap();
         assert!(refused.to_string().contains("exists already"));
         let refused = Output::write_whole(Some(&path), false, b"new").unwrap_err();
-        // The line that was typed, which can be typed again, and not a part of it.
+        // The suggested command line is complete, so that it can be typed again.
         assert!(!refused.to_string().contains('…'));
         assert!(refused.to_string().contains(" -f "));
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         Output::write_whole(Some(&path), true, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
-        // Only what is written takes the place of what is there.
+        // The old contents stay until the first write.
         let mut output = Output::open(Some(&path), true).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         output.write(b"newer").unwrap();

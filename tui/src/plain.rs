@@ -1,24 +1,24 @@
-//! The *plain* dialog: a line in, lines out, for screen readers and terminals
-//! that can do nothing else. It has the screen's app and answers, and no screen:
-//! nothing is drawn over, and no byte means anything but its letter.
+//! The *plain* dialog reads commands as lines and answers with lines, for screen readers and for
+//! terminals that can do nothing else. It uses the same app and the same answers as the screen, but
+//! draws nothing: it writes only text, without escape sequences.
 
-/// Lines, some of them numbered.
+/// An answer: lines, some of them numbered.
 mod answer;
 mod calls;
 mod code;
-/// Which commands there are: the table.
+/// The table of commands.
 pub mod command;
-/// A line in, an answer out.
+/// Turns a line that was typed into an answer.
 mod dialog;
-/// Where lines come from.
+/// Reads lines from standard input or the terminal.
 mod input;
 mod interrupt;
 mod knobs;
 mod lists;
 mod probes;
-/// One line and its answer.
+/// One line with its answer.
 mod reply;
-/// The app without a screen.
+/// The app, without a screen.
 mod session;
 mod tell;
 mod time;
@@ -51,7 +51,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 const PROMPT: &str = "proftop> ";
 
-/// The size of the screen that is never drawn. Views need one to work.
+/// The size of the screen that is never drawn. Views compute their rows with it.
 const SIZE: Size = Size {
     width: 80,
     height: 24,
@@ -63,12 +63,12 @@ pub enum Source {
     Live,
     /// A file, which is read to its end before the first answer.
     File,
-    /// A pipe, so that commands have to come from the terminal itself.
+    /// Standard input; commands are then read from the terminal itself.
     StandardInput,
 }
 
-/// Runs the dialog until the user leaves it, or a signal ends it. The error is the whole
-/// sentence for the user.
+/// Runs the dialog until the user leaves it or a signal ends it. The error is a complete sentence
+/// for the user.
 pub async fn run(
     feed: watch::Receiver<Arc<Snapshot>>,
     control: mpsc::UnboundedSender<Command>,
@@ -94,7 +94,7 @@ pub async fn run(
     thread::Builder::new()
         .name("dialog".into())
         .spawn(move || {
-            // Sending fails if a signal has ended the dialog.
+            // Sending fails if a signal has already ended the dialog.
             let _ = tell.send(converse(dialog, input));
         })?;
     let number = |kind: SignalKind| Exit::Signal(kind.as_raw_value());
@@ -107,7 +107,7 @@ pub async fn run(
             _ = terminate.recv() => break number(SignalKind::terminate()),
             _ = hangup.recv() => break number(SignalKind::hangup()),
             _ = interrupted.recv() => if !interrupt.press() {
-                // After the ^C that the terminal has written.
+                // The terminal has echoed ^C; the shell's prompt goes on the next line.
                 let _ = writeln!(io::stdout());
                 break number(SignalKind::interrupt());
             },
@@ -124,12 +124,12 @@ pub async fn run(
 fn app(options: ScreenOptions) -> App {
     let mut app = App::new(SIZE, options.window, std::process::id(), false);
     options.begin.restore(&mut app);
-    // Lists open their view themselves.
+    // The commands that list something open its view themselves.
     app.view = ViewId::Functions;
     if let Err(why) = app.begin_with(options.filter, options.metric, None) {
         app.detail = Detail::Notice(why);
     }
-    // Shown by `diff`.
+    // The command `diff` shows it.
     app.begin_with_baseline(options.baseline);
     if let Some(what) = options.complaint {
         app.detail = Detail::Notice(Notice::Configuration(what));
@@ -137,7 +137,7 @@ fn app(options: ScreenOptions) -> App {
     app
 }
 
-/// Reads and answers lines until the end of input, or until nobody reads the answers.
+/// Reads and answers lines until the end of input, or until the reader of the answers is gone.
 fn converse(mut dialog: Dialog, mut input: Input) -> io::Result<Exit> {
     let is_asked = input.is_terminal() && io::stdout().is_terminal();
     if is_asked && let Err(error) = say(&dialog.greet(), &Cancel::new()) {
@@ -159,7 +159,7 @@ fn converse(mut dialog: Dialog, mut input: Input) -> io::Result<Exit> {
             }
             Err(_) => return Ok(Exit::TerminalLost),
         };
-        // A long one is stopped while it is written, too.
+        // ^C also stops a long answer while it is being written.
         let cancel = dialog.session.interrupt.begin();
         let said = say(&lines, &cancel);
         dialog.session.end();
@@ -170,8 +170,8 @@ fn converse(mut dialog: Dialog, mut input: Input) -> io::Result<Exit> {
     Ok(Exit::Quit)
 }
 
-/// Returns how the dialog ends when an answer cannot be written. It is no failure if nobody
-/// reads it: a pipe was closed (EPIPE), or a terminal has gone (EIO).
+/// Returns how the dialog ends when an answer cannot be written. If its reader is gone, that is not
+/// a failure: a pipe was closed (EPIPE), or a terminal was closed (EIO).
 fn unsaid(error: io::Error) -> io::Result<Exit> {
     match rustix::io::Errno::from_io_error(&error) {
         Some(rustix::io::Errno::PIPE | rustix::io::Errno::IO) => Ok(Exit::TerminalLost),

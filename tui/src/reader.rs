@@ -1,13 +1,13 @@
-//! The *reader* of what we write: the program at the other end of a pipe, or a terminal. We
-//! check regularly whether it is still there, because a write would fail only when there is
-//! something to write.
+//! The *reader* of what we write is the program at the other end of a pipe, or a terminal. We check
+//! regularly whether it is still there, because a write fails only when there is something to
+//! write.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// How often we check.
+/// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A copy of a descriptor that is written to elsewhere, for watching its other end.
@@ -15,12 +15,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub struct Reader(OwnedFd);
 
 impl Reader {
-    /// Watches the other end of this descriptor. An error if it cannot be copied.
+    /// Watches the other end of this descriptor. Returns an error if the descriptor cannot be
+    /// duplicated.
     pub fn of(written: impl AsFd) -> io::Result<Self> {
         written.as_fd().try_clone_to_owned().map(Reader)
     }
 
-    /// Waits until nobody reads any more. For files it waits forever.
+    /// Waits until the other end is closed. For regular files it waits forever.
     pub async fn gone(&self) {
         while !is_gone(self.0.as_fd()) {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -28,9 +29,9 @@ impl Reader {
     }
 }
 
-/// Whether nobody is left at the other end of a pipe or terminal.
+/// Whether the other end of a pipe or terminal is closed.
 pub fn is_gone(fd: BorrowedFd<'_>) -> bool {
-    // Errors and hang-ups are told without being asked for.
+    // `poll` reports errors and hang-ups even if no event is requested.
     let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
     let now = Timespec::default();
     let found = poll(&mut polled, Some(&now));

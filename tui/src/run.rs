@@ -1,6 +1,6 @@
-//! The *run* of the screen is a loop: wait for an event, hand it to the app, carry out the
-//! effects that it returns, draw. It draws only if something happened, and at most thirty
-//! times a second. All keys that have come by then are handled first, so that the newest
+//! The loop that *runs* the screen: it waits for an event, hands it to the app, carries out the
+//! effects that the app returns, and draws. It draws only if something has changed, and at most
+//! thirty times a second. All keys that have arrived by then are handled first, so that the newest
 //! state is drawn.
 
 use crate::action::Keymap;
@@ -34,17 +34,17 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 /// The threads that answer the questions of views.
 pub mod answers;
-/// The user's editor, for a while.
+/// Runs the user's editor in the terminal.
 mod editor;
 /// When frames are drawn, and how they reach the terminal.
 mod frames;
-/// Ends a screen whose terminal is gone, where its own loop cannot.
+/// Ends the program when the terminal is gone and the loop cannot notice it.
 mod hang_up;
-/// When the screen first showed something.
+/// When the screen first showed samples and names.
 mod milestones;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
-/// Colors, as they are asked for.
+/// The colors of the screen, and the question to the terminal for its background.
 pub mod themes;
 /// Writing files.
 pub mod writing;
@@ -58,22 +58,22 @@ use writing::Writing;
 
 pub use milestones::Milestones;
 
-/// What the screen has to know at its start.
+/// What the screen needs to know at its start.
 #[derive(Debug)]
 pub struct ScreenOptions {
     pub theme: Theme,
     pub mouse: bool,
-    /// The view, order, unit and layout at the start.
+    /// The view, sort order, unit and layout at the start.
     pub begin: Kept,
     pub filter: Filter,
-    /// What is counted, by number, until another metric is chosen.
+    /// The number of the metric that is counted until the user chooses another one.
     pub metric: usize,
-    /// What to compare with from the start.
+    /// The baseline that samples are compared with from the start.
     pub baseline: Option<Baseline>,
     pub keymap: Keymap,
-    /// What is wrong with the configuration, if anything.
+    /// A sentence that says what is wrong with the configuration, if anything.
     pub complaint: Option<String>,
-    /// The window that the engine starts with.
+    /// The window that the engine reports at first.
     pub window: Span,
     /// Freeze the screen this long after the first samples.
     pub freeze_after: Option<Duration>,
@@ -81,30 +81,31 @@ pub struct ScreenOptions {
     pub sources: SourceMap,
 }
 
-/// Why the screen was left.
+/// Why the screen ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Quit,
+    /// This signal ended it.
     Signal(i32),
     /// The terminal is gone.
     TerminalLost,
 }
 
-/// What is left when the screen was closed.
+/// What remains of the screen after it has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     pub exit: Exit,
-    /// View, order, unit and layout at the end.
+    /// View, sort order, unit and layout at the end.
     pub kept: Kept,
-    /// Whether debug files may be fetched; None if the user was not asked.
+    /// Whether debug files may be fetched, or `None` if the user was not asked.
     pub fetches: Option<bool>,
     pub milestones: Milestones,
 }
 
-/// After a signal, how long we wait for files that are being written.
+/// How long we wait after a signal for files that are still being written.
 const WRITING_WAIT: Duration = Duration::from_millis(300);
-/// How often the app gets a tick, for what changes by itself: the clock of the state line,
-/// rows that wait to be sorted.
+/// Time between two ticks of the app. A tick updates what changes with time alone: the clock of the
+/// state line, and rows that wait to be sorted.
 const TICK_EVERY: Duration = Duration::from_millis(250);
 
 /// Shows the screen until it is left. The terminal is restored on return.
@@ -151,7 +152,7 @@ pub async fn run(
     run.live().await
 }
 
-/// The screen while it runs: the app, what feeds it, and what carries out its effects.
+/// The screen while it runs: the app, the sources of its events, and what carries out its effects.
 struct Run {
     app: App,
     /// What is on the terminal, and when it is drawn next.
@@ -160,11 +161,10 @@ struct Run {
     /// The threads that answer the questions of views.
     workers: Workers,
     writing: Writing,
-    /// The keys and clicks; None while another program has the terminal.
+    /// Keys and mouse events. `None` while another program has the terminal.
     input: Option<EventStream>,
     signals: Signals,
-    /// The snapshots; None once the engine has ended. Its last snapshot stays on the
-    /// screen.
+    /// The snapshots. `None` once the engine has ended; its last snapshot stays on the screen.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
     control: mpsc::UnboundedSender<Command>,
     /// Puts the terminal back, however the run ends.
@@ -179,29 +179,30 @@ struct Run {
 /// Panics that were caught.
 #[derive(Debug, Default)]
 struct Faults {
-    /// How many of them the user was told of.
+    /// Number of panics that the user was informed about.
     told: u64,
     updating: Patience,
     drawing: Patience,
 }
 
-/// What woke the loop up.
+/// What ended the loop's wait.
 enum Woken {
     Input(Option<io::Result<Input>>),
     Signal(Caught),
+    /// A new snapshot (true), or the end of the engine (false).
     Feed(bool),
     Answer(Answer),
-    /// News of a file that is written, or of a folder.
+    /// News about a file that is being written, or about a folder.
     Told(Event),
     Tick,
     FrameDue,
-    /// The terminal has taken a frame, which took this long.
+    /// The terminal has taken a frame, after this time.
     Written(Duration),
 }
 
 impl Run {
-    /// Runs until the screen is left, puts the terminal back, and waits for files that are
-    /// being written: after a quit as long as they take, else a moment.
+    /// Runs until the screen ends, restores the terminal, and waits for files that are still being
+    /// written: after a quit until they are complete, otherwise for [`WRITING_WAIT`].
     async fn live(mut self) -> io::Result<Ended> {
         let exit = match self.turn().await {
             Ok(exit) => exit,
@@ -217,8 +218,8 @@ impl Run {
         };
         tokio::select! {
             () = self.writing.finish(patience) => {}
-            // A second signal ends the wait. A file that is not whole leaves nothing
-            // behind, as it has no name yet.
+            // A second signal ends the wait. An incomplete file leaves nothing behind, because it
+            // has no name yet.
             _ = self.signals.next() => {}
         }
         Ok(Ended {
@@ -229,9 +230,9 @@ impl Run {
         })
     }
 
-    /// Runs the loop until there is a reason to leave. What waits is served in a fixed
-    /// order: signals first, then keys, so that a busy engine cannot keep the user from
-    /// leaving.
+    /// Runs the loop until there is a reason to end. If several events are ready, they are handled
+    /// in a fixed order: signals first, then keys, so that a busy engine cannot keep the user from
+    /// quitting.
     async fn turn(&mut self) -> io::Result<Exit> {
         self.draw()?;
         self.take_snapshot().await?;
@@ -258,6 +259,8 @@ impl Run {
     }
 
     /// Handles what woke the loop up. Returns why the screen is to be left; None to go on.
+    /// Handles the event that ended the loop's wait. Returns why the screen has to end, or `None`
+    /// to go on.
     async fn handle(&mut self, woken: Woken) -> io::Result<Option<Exit>> {
         match woken {
             Woken::FrameDue => Ok(None),
@@ -265,7 +268,7 @@ impl Run {
                 self.pace(took)?;
                 Ok(None)
             }
-            // The input stream does not report a terminal that is gone; it would read it in
+            // The input stream does not report that the terminal is gone; it would read from it in
             // a busy loop.
             Woken::Tick if terminal::is_gone() => Ok(Some(Exit::TerminalLost)),
             Woken::Tick => self.tick().await,
@@ -284,8 +287,8 @@ impl Run {
                 self.come_back().await?;
                 Ok(None)
             }
-            // We were stopped by SIGSTOP without having left the terminal, and a shell may
-            // have changed its modes: enter it again.
+            // SIGSTOP stopped us before we could leave the terminal, and a shell may have changed
+            // its modes since: enter it again.
             Woken::Signal(Caught::Continue) => {
                 self.leave().await;
                 self.guard.enter()?;
@@ -295,12 +298,12 @@ impl Run {
         }
     }
 
-    /// Handles this input and all that waits behind it, so that keys that are held down do
-    /// not wait for frames.
+    /// Handles this input and all input that is ready behind it, so that keys which are held down
+    /// do not wait for frames.
     async fn take_input(&mut self, first: Option<io::Result<Input>>) -> io::Result<Option<Exit>> {
         let mut next = Some(first);
         while let Some(input) = next {
-            // The stream ends, or fails, when the terminal is gone.
+            // The stream ends or fails when the terminal is gone.
             let Some(Ok(input)) = input else {
                 return Ok(Some(Exit::TerminalLost));
             };
@@ -318,8 +321,8 @@ impl Run {
         Ok(None)
     }
 
-    /// Handles a key. Some are no keys but parts of the terminal's answer to the question
-    /// for its background.
+    /// Handles a key. Some key events are really parts of the terminal's answer to the question for
+    /// its background color.
     async fn take_key(&mut self, key: KeyEvent) -> io::Result<Option<Exit>> {
         match self.colors.handle_key(key) {
             GroundKey::Key => {
@@ -339,9 +342,10 @@ impl Run {
         }
     }
 
-    /// Returns input that is there already. The stream is polled with the waker of this
-    /// task: it keeps the first waker for which it had nothing, and with a waker that wakes
-    /// nobody the next key would be seen only at the next tick.
+    /// Returns input that is ready already. The outer `None` means that there is none. The stream
+    /// is polled with the waker of this task: it stores the first waker that it returned `Pending`
+    /// to, so that with a waker that does nothing the next key would only be noticed at the next
+    /// tick.
     async fn waiting_input(&mut self) -> Option<Option<io::Result<Input>>> {
         let input = self.input.as_mut()?;
         poll_fn(|context| match input.poll_next_unpin(context) {
@@ -351,8 +355,8 @@ impl Run {
         .await
     }
 
-    /// Turns a click on a head, a frame or a step of the path into its own event. Only the
-    /// code that draws knows where these are.
+    /// Turns a click on a column head, on a frame above the zoomed one or on a step of the path
+    /// into an event of its own. Only the code that draws knows where these are.
     fn pointed(&self, mouse: MouseEvent) -> Event {
         let is_click = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let head = is_click
@@ -371,20 +375,21 @@ impl Run {
         event.unwrap_or(Event::Mouse(mouse))
     }
 
-    /// Takes a new size of the terminal, in which nothing on it can be relied on.
+    /// Handles a new size of the terminal. The contents of the terminal are unknown then, so that
+    /// all cells are drawn again.
     async fn resize(&mut self, size: Size) -> io::Result<Option<Exit>> {
         self.frames.start_again(size)?;
         self.handle_event(Event::Resize(size)).await
     }
 
-    /// Hands a tick to the app, after telling the user of panics that were caught on any
-    /// thread.
+    /// Hands a tick to the app. Before that, the user is informed about panics that were caught on
+    /// any thread.
     async fn tick(&mut self) -> io::Result<Option<Exit>> {
         let seen = faults::seen();
         let count = seen.iter().map(|fault| fault.count).sum();
         if let Some(last) = seen.last().filter(|_| count > self.faults.told) {
             self.faults.told = count;
-            // If it happened while drawing, half a frame may be on the screen.
+            // If the panic happened while drawing, half a frame may be on the screen.
             self.repaint()?;
             if let Some(exit) = self.handle_event(Event::Fault(last.to_string())).await? {
                 return Ok(Some(exit));
@@ -393,7 +398,8 @@ impl Run {
         self.handle_event(Event::Tick).await
     }
 
-    /// Hands an event to the app. A panic there is caught: only this event has no effect.
+    /// Hands an event to the app and returns the effects. A panic of the app is caught; then only
+    /// this event has no effect.
     fn update(&mut self, event: Event) -> io::Result<Vec<Effect>> {
         let now = self.started.elapsed();
         let effects = faults::catch("answering an event", || self.app.update(event, now));
@@ -402,8 +408,7 @@ impl Run {
         Ok(effects.unwrap_or_default())
     }
 
-    /// Hands an event to the app and carries out the effects that it returns, in their
-    /// order.
+    /// Hands an event to the app and carries out the effects that it returns, in order.
     async fn handle_event(&mut self, event: Event) -> io::Result<Option<Exit>> {
         let effects = self.update(event)?;
         for effect in effects {
@@ -421,7 +426,7 @@ impl Run {
                 Effect::CaptureMouse(wanted) => {
                     self.frames.add(self.guard.capture_mouse(wanted)?);
                 }
-                // Sending fails if the engine has ended. Then nothing is to be done.
+                // Sending fails if the engine has ended. Then there is nothing left to do.
                 Effect::SetWindow(span) => drop(self.control.send(Command::SetWindow(span))),
                 Effect::SetTheme(theme) => self.colors.set_theme(theme),
                 Effect::SetRate(hz) => drop(self.control.send(Command::SetRate(hz))),
@@ -433,7 +438,7 @@ impl Run {
         Ok(None)
     }
 
-    /// Applies an event that is no key: its effects can only be questions.
+    /// Hands an event to the app that is not input. Of its effects only questions are carried out.
     fn handle_quiet_event(&mut self, event: Event) -> io::Result<()> {
         for effect in self.update(event)? {
             match effect {
@@ -445,37 +450,37 @@ impl Run {
         Ok(())
     }
 
-    /// Gives the terminal back, after the present frame if the terminal takes it in time.
+    /// Gives the terminal back; the frame that is being written is finished first if the terminal
+    /// takes it in time.
     async fn leave(&mut self) {
         self.frames.finish().await;
         self.guard.leave();
     }
 
-    /// Stops the whole process group, as the terminal does at ^Z when it is not in raw
-    /// mode.
+    /// Stops the whole process group, as the terminal itself does at ^Z when it is not in raw mode.
     async fn suspend(&mut self) -> io::Result<()> {
         self.leave().await;
         rustix::process::kill_current_process_group(Signal::STOP)?;
         self.come_back().await
     }
 
-    /// Takes the terminal again after a stop. With several threads the stop can take effect
-    /// a moment late, so that getting here does not mean that we were continued: only the
-    /// signal does.
+    /// Enters the terminal again after a stop. In a process with several threads the stop can take
+    /// effect a moment later, so that reaching this line does not mean that we were continued: only
+    /// SIGCONT does.
     async fn come_back(&mut self) -> io::Result<()> {
         self.signals.wait_for_continue().await;
         self.guard.enter()?;
         self.repaint()
     }
 
-    /// Draws every cell again, in the size that the terminal has now.
+    /// Draws every cell again, in the present size of the terminal.
     fn repaint(&mut self) -> io::Result<()> {
         let size = terminal_size()?;
         self.frames.start_again(size)?;
         self.handle_quiet_event(Event::Resize(size))
     }
 
-    /// Takes the newest snapshot. Those between it and the last one are never seen.
+    /// Shows the newest snapshot. Snapshots between it and the one shown before are skipped.
     async fn take_snapshot(&mut self) -> io::Result<Option<Exit>> {
         let Some(feed) = &mut self.feed else {
             return Ok(None);
@@ -484,7 +489,7 @@ impl Run {
         self.handle_event(Event::Snapshot(snapshot)).await
     }
 
-    /// Draws if something has changed and the last frame is long enough ago.
+    /// Draws if something has changed and the last frame was long enough ago.
     fn draw_if_due(&mut self) -> io::Result<()> {
         match self.frames.due_at() {
             Some(at) if at <= Instant::now() => self.draw(),
@@ -492,8 +497,8 @@ impl Run {
         }
     }
 
-    /// Notes how long the terminal took for a frame, and tells the app if it is too slow,
-    /// or no longer.
+    /// Notes how long the terminal took to read a frame, and informs the app when the terminal
+    /// becomes too slow or keeps up again.
     fn pace(&mut self, took: Duration) -> io::Result<()> {
         let behind = self.frames.pace(took);
         if behind.is_some() || self.app.terminal.behind.is_some() {
@@ -502,8 +507,8 @@ impl Run {
         Ok(())
     }
 
-    /// Draws a frame and gives it to the terminal. If a view panics, the functions are
-    /// opened in its place.
+    /// Draws a frame and passes it to the terminal. If a view panics while drawing, the functions
+    /// are opened instead.
     fn draw(&mut self) -> io::Result<()> {
         let begun = Instant::now();
         if let Some(cost) = &mut self.app.terminal.draw_cost {
@@ -515,7 +520,7 @@ impl Run {
             frames.paint(|frame| screen::draw(app, theme, frame))
         });
         let Some(frame) = self.faults.drawing.take(drawn).map_err(again)? else {
-            // Drawing panicked: another view may work.
+            // Drawing panicked; another view may work.
             self.app.show_functions();
             self.frames.put_off();
             return Ok(());
@@ -526,15 +531,14 @@ impl Run {
     }
 }
 
-/// Waits for the next key, click or size. Never returns while another program has the
+/// Waits for the next key, mouse event or size. Waits forever while another program has the
 /// terminal.
 async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<Input>> {
     let Some(input) = input else {
         return pending().await;
     };
-    // A read from a terminal that is gone returns nothing at once, and the stream then
-    // reads again and again without ever returning. It is not polled any more when the
-    // terminal is gone.
+    // A read from a terminal that is gone returns 0 bytes at once, and the stream then reads again
+    // and again without ever returning. So it is not polled once the terminal is gone.
     poll_fn(|cx| {
         if terminal::is_gone() {
             Poll::Ready(None)
@@ -553,7 +557,7 @@ async fn next_snapshot(feed: &mut Option<watch::Receiver<Arc<Snapshot>>>) -> boo
     }
 }
 
-/// Waits until a frame is due. Never returns if none is.
+/// Waits until a frame is due. Waits forever if none is.
 async fn frame_due(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at.into()).await,
@@ -562,7 +566,7 @@ async fn frame_due(at: Option<Instant>) {
 }
 
 fn terminal_size() -> io::Result<Size> {
-    // Not `size`, which starts the program `tput` where the terminal is gone.
+    // crossterm's `size` would start the program `tput` if the terminal is gone.
     let crossterm::terminal::WindowSize { columns, rows, .. } = crossterm::terminal::window_size()?;
     Ok(Size {
         width: columns,
@@ -575,7 +579,7 @@ fn again(fault: Fault) -> io::Error {
     io::Error::other(fault.repeated())
 }
 
-/// Whether an error of the terminal says that nobody is there any more.
+/// Whether an error means that the terminal is gone.
 fn is_terminal_lost(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, NotConnected, WriteZero};
     let gone = [rustix::io::Errno::IO, rustix::io::Errno::NXIO];

@@ -13,7 +13,7 @@
 //! ```
 
 mod busiest;
-/// The line on the selected row.
+/// The line about the selected row.
 mod detail;
 mod footer;
 mod header;
@@ -21,18 +21,18 @@ mod help;
 /// Links to places in files.
 pub mod links;
 mod output;
-/// Everything by its name.
+/// The palette, which finds commands, functions and more by name.
 mod palette;
-/// How samples are taken, over the body.
+/// The dialog about how samples are taken.
 mod sampling;
 mod state_line;
 mod tabs;
-/// One line instead of a screen.
+/// The single line that a terminal gets which is too small.
 mod tiny;
-/// The dialog that writes to a file.
+/// The dialog that writes a file.
 mod write;
 
-/// What holds for every frame.
+/// Tests of rules that hold for every frame.
 #[cfg(test)]
 mod rules;
 #[cfg(test)]
@@ -54,8 +54,7 @@ use ratatui::{Frame, Terminal};
 /// Draws one frame of the app. It changes nothing but the frame.
 pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     match app.geometry() {
-        // The terminal may be another size than the one last heard of; the next
-        // frame will be right.
+        // The terminal may already have another size than the app knows; the next frame will fit.
         Some(geometry) if fits(app, frame) => {
             draw_screen(app, geometry, theme, frame);
         }
@@ -64,7 +63,8 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     if theme.is_ascii() {
         ascii::fold(frame.buffer_mut());
     }
-    // Last, because a cell with a link contains more than letters.
+    // Links are added last, because a cell with a link contains an escape sequence besides its
+    // character.
     if let Some(geometry) = app.geometry()
         && theme.links
         && fits(app, frame)
@@ -73,8 +73,8 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-/// Returns the column whose head is at this cell of the screen. None if there is none, or
-/// it cannot be sorted by.
+/// Returns the column whose head is at this cell of the screen, or `None` if there is no head, or
+/// if its column cannot be sorted by.
 pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     if !matches!(app.mode, Mode::Browse) {
         return None;
@@ -91,14 +91,14 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     })
 }
 
-/// Returns the step of the path in the header that is at this cell of the screen.
+/// Returns the step of the path in the header that is at this cell of the screen, if any.
 pub fn crumb_at(app: &App, x: u16, y: u16) -> Option<Crumb> {
     let geometry = app.geometry()?;
     let is_line = y == 1 && geometry.header > 1 && matches!(app.mode, Mode::Browse);
     is_line.then(|| header::crumb_at(app, geometry.width, x))?
 }
 
-/// Returns which frame above the zoomed one has its name at this cell of the screen.
+/// Returns the index of the frame above the zoomed one whose name is at this cell, if any.
 pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
     let part = app.parts()?.view;
     let is_line = y == part.body() && app.views.flame.has_path();
@@ -107,7 +107,7 @@ pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
         .then(|| flame::draw::ancestor_at(&app.views.flame, &app.context(), part.width, x))?
 }
 
-/// Returns the whole screen as lines of text, for writing it to a file.
+/// Returns the whole screen as lines of text, which can be written to a file.
 pub fn as_text(app: &App, theme: &Theme) -> String {
     let (width, height) = (app.size.width, app.size.height);
     let theme = &Theme {
@@ -123,8 +123,8 @@ pub fn as_text(app: &App, theme: &Theme) -> String {
     let mut text = String::new();
     for y in 0..height {
         let mut line = String::new();
-        // A wide character fills two cells, of which the second is blank in the buffer and
-        // is not written.
+        // A wide character fills two cells. The second one is blank in the buffer and is not
+        // written.
         let mut skip = 0;
         for x in 0..width {
             let symbol = buffer[(x, y)].symbol();
@@ -141,14 +141,14 @@ pub fn as_text(app: &App, theme: &Theme) -> String {
     text
 }
 
-/// Whether the frame has room for what is drawn in the size that the app knows.
+/// Whether the frame is at least as large as the size that the app knows.
 fn fits(app: &App, frame: &Frame) -> bool {
     let area = frame.area();
     area.width >= app.size.width && area.height >= app.size.height
 }
 
-/// Draws the lines from top to bottom, and over them what is open: a line that is typed, a
-/// dialog, the help or the output.
+/// Draws the lines from top to bottom, and over them what the mode shows: a prompt, a dialog, the
+/// help or the output.
 fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let line = |y| Rect::new(0, y, geometry.width, 1);
     let header = Rect::new(0, 0, geometry.width, geometry.header);
@@ -182,8 +182,8 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
     }
 }
 
-/// Draws the open view, what is beside it, the busiest processes and the strip; or, if the
-/// view cannot be fed by what is shown, why.
+/// Draws the open view, the pane beside it, the busiest processes and the strip. If the recording
+/// lacks what the view needs, a sentence about that is drawn instead.
 fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let Some(parts) = app.parts() else {
         return;
@@ -192,8 +192,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         let (heads, body) = areas(geometry.whole());
         return render_lacking(why, theme, frame, heads, body);
     }
-    // The view that has the keys is drawn last, because the last one to place the cursor
-    // wins.
+    // The view that has the keys is drawn last, because the last cursor position that is set wins.
     let is_in_pane = app.in_pane().is_some();
     let open = PaneId::of(app.view);
     if is_in_pane {
@@ -201,7 +200,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
     if let Some((beside, part)) = parts.pane {
         draw_pane(app, beside, part, theme, frame);
-        // Below the map of time no rule is needed: the heads separate the two.
+        // Below the map of time no rule is needed: the column heads separate the two.
         if part.heads == parts.view.heads {
             draw_rule(part, theme, frame);
         }
@@ -227,7 +226,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-/// Returns the areas of the heads and of the body.
+/// Returns the areas of the column heads and of the body.
 fn areas(part: ViewArea) -> (Rect, Rect) {
     (
         Rect::new(part.x, part.heads, part.width, 1),
@@ -235,7 +234,7 @@ fn areas(part: ViewArea) -> (Rect, Rect) {
     )
 }
 
-/// Draws a view in its part of the body, in other colors if it does not have the keys.
+/// Draws a view in its part of the body. A view that does not have the keys gets other colors.
 fn draw_pane(app: &App, pane: PaneId, part: ViewArea, theme: &Theme, frame: &mut Frame) {
     let (heads, body) = areas(part);
     let cx = app.context_of(pane);
@@ -248,7 +247,7 @@ fn draw_pane(app: &App, pane: PaneId, part: ViewArea, theme: &Theme, frame: &mut
     app.views.drawn(pane).draw(&cx, canvas);
 }
 
-/// Draws the line between a view and the one to its right.
+/// Draws the vertical line between a view and the one to its right.
 fn draw_rule(part: ViewArea, theme: &Theme, frame: &mut Frame) {
     for y in part.heads..part.body() + part.height {
         let buffer = frame.buffer_mut();
@@ -256,7 +255,7 @@ fn draw_rule(part: ViewArea, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-/// Draws a sentence in place of a view that its source cannot feed.
+/// Draws a sentence in place of a view whose data the recording lacks.
 fn render_lacking(why: &str, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let buffer = frame.buffer_mut();
     buffer.set_style(heads, theme.heads());

@@ -1,13 +1,13 @@
-//! The *status* of the whole app in words: where its numbers are from, what they are shares of, its
-//! state, its notices. The screen draws it, the plain dialog prints it.
+//! The *status* of the whole app in words: where its numbers come from, what they are shares of,
+//! the state, and notices. The screen draws it, the plain dialog prints it.
 
 /// The machine, and how it is sampled.
 pub mod place;
-/// What is counted.
+/// What is counted: the window, the filter, the unit.
 pub mod query;
-/// The state that stands above every view, such as that nothing was sampled.
+/// The state that stands above every view, such as that there are no samples.
 pub mod state;
-/// What numbers are shares of, and how complete that is.
+/// What numbers are shares of, and how complete the samples are.
 pub mod trust;
 
 use crate::app::App;
@@ -22,8 +22,8 @@ pub fn notice(app: &App, notice: &Notice) -> String {
     words::notice::sentence(notice, &app.context(), app.find(), app.terminal.is_remote)
 }
 
-/// Returns what numbers are shares of and what is counted, as one line, for front ends
-/// without a screen.
+/// Returns what numbers are shares of and what is counted, as one line, for front ends that have no
+/// screen.
 pub fn base(app: &App) -> String {
     let join = |segments: Vec<Segment>| {
         let texts = segments.iter().map(Segment::text);
@@ -37,7 +37,7 @@ pub fn base(app: &App) -> String {
     )
 }
 
-/// Whether a number is not measured yet: 0 in the first second.
+/// Whether a number was not measured yet: it is 0 in the first second of the run.
 fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
     number == 0.0 && snapshot.run.elapsed < Duration::from_secs(1)
 }

@@ -1,24 +1,24 @@
-//! Standard error, for people: what is said beside the output. Where it cannot be written
-//! (a full disk, a pipe that nobody reads) nothing else can be told, and the exit status
-//! still says how the run ended. `eprintln!` would panic, and end it with another.
+//! Messages for people on standard error, beside the output. If standard error cannot be written to
+//! (a full disk, a pipe without a reader), the message is lost, and the exit status still says how
+//! the run ended. `eprintln!` would panic instead, and change the exit status.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use symbolize::sanitize;
 
-/// Writes a sentence as a line of its own, with our name in front of it.
+/// Writes a sentence as a line of its own, after `proftop: `.
 pub fn say(sentence: impl Display) {
     write(format_args!("proftop: {sentence}\n"));
 }
 
-/// Writes lines. What a terminal would act on, as in the name of a file that somebody else
-/// has chosen, is made visible here, whoever has put the text together.
+/// Writes lines. Control characters, as in a file name that another user has chosen, are made
+/// visible here, so that callers need not do it.
 pub fn write(text: impl Display) {
     put(&visible(&text.to_string()));
 }
 
-/// Writes a text in the place of the last line of the terminal, from where the next one goes
-/// on. An empty text removes the line.
+/// Replaces the last line of the terminal by a text. The cursor stays behind it. An empty text
+/// removes the line.
 pub fn write_over_line(text: impl Display) {
     put(&format!(
         "\r{}\x1b[K",
@@ -26,7 +26,7 @@ pub fn write_over_line(text: impl Display) {
     ));
 }
 
-/// Returns lines with everything made visible but their ends.
+/// Returns the text with all control characters made visible, except the ends of lines.
 fn visible(text: &str) -> String {
     let lines: Vec<_> = text
         .split('\n')
@@ -36,8 +36,8 @@ fn visible(text: &str) -> String {
 }
 
 fn put(text: &str) {
-    // In one piece, so that lines of other threads and programs stay whole.
-    // Nobody is left to be told that it failed.
+    // Written at once, so that lines of other threads and programs are not mixed into it. An error
+    // is ignored: there is no other place to report it.
     _ = io::stderr().lock().write_all(text.as_bytes());
 }
 

@@ -1,5 +1,5 @@
-//! A *target* is what is sampled, looked up on this machine: pids that exist,
-//! a control group that was found, and the words for the header.
+//! A *target* is what is sampled, looked up on this machine: pids that exist, a control group that
+//! was found, and the words for the header.
 
 pub mod nobody;
 
@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use symbolize::sanitize;
 
-/// How many users can be given: the BPF program has no room for more.
+/// How many users can be given. The BPF program has no room for more.
 const USERS_MAX: usize = 1024;
 
 /// What to sample. Kinds combine with "and", values of one kind with "or".
@@ -22,18 +22,18 @@ pub struct TargetSpec {
     pub pids: Vec<u32>,
     pub tids: Vec<u32>,
     pub comm: Option<Regex>,
-    /// A path, unit or container id, not yet looked up.
+    /// A path, the name of a unit or the id of a container; not looked up yet.
     pub cgroup: Option<String>,
-    /// Names or numbers, not yet looked up.
+    /// Names or numbers; not looked up yet.
     pub users: Vec<String>,
-    /// The only CPUs that are sampled, rising; empty: all.
+    /// The only CPUs that are sampled, in rising order. If empty, all are.
     pub cpus: Vec<u32>,
-    /// Leave out the processes that the named ones start.
+    /// Leave out the processes that the given ones start.
     pub no_children: bool,
 }
 
 impl TargetSpec {
-    /// Whether something besides the numbers of processes says what is sampled.
+    /// Whether anything but pids restricts what is sampled.
     pub fn has_other_filters(&self) -> bool {
         !self.tids.is_empty()
             || self.comm.is_some()
@@ -43,8 +43,8 @@ impl TargetSpec {
     }
 }
 
-/// What is sampled, looked up on this machine. Kinds combine with "and", values of one kind
-/// with "or". If nothing is given it is the whole machine.
+/// What is sampled, looked up on this machine. Kinds combine with "and", values of one kind with
+/// "or". Without any, it is the whole machine.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub pids: Vec<u32>,
@@ -52,9 +52,9 @@ pub struct Target {
     pub comm: Option<Regex>,
     pub cgroup: Option<Cgroup>,
     pub uids: Vec<u32>,
-    /// The only CPUs that are sampled; empty: all.
+    /// The only CPUs that are sampled. If empty, all are.
     pub cpus: Vec<u32>,
-    /// With `pids`: also the processes that they start.
+    /// Whether processes that `pids` start are sampled as well.
     pub children: bool,
     /// The target in words: `system`, `postgres[4121]`, `3 processes`, `cgroup /x, comm ~
     /// ^ann`.
@@ -62,7 +62,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Looks up what was asked for. The error says what does not exist.
+    /// Looks up what the user specified. The error says what does not exist.
     pub fn resolve(spec: &TargetSpec) -> Result<Target, Failure> {
         let processes = each(&spec.pids, find_process)?;
         let threads = each(&spec.tids, find_thread)?;
@@ -85,8 +85,8 @@ impl Target {
         })
     }
 
-    /// Returns the target with a command that we have started as its process; its name is
-    /// the last part of the program's path.
+    /// Returns this target with a command that we have started as its only process. The name of the
+    /// process is the last part of the program's path.
     pub fn of_command(self, pid: u32, program: &str, spec: &TargetSpec) -> Target {
         let name = program.rsplit('/').next().unwrap_or(program);
         let process = format!("{}[{pid}]", sanitize(name.as_bytes()));
@@ -98,8 +98,8 @@ impl Target {
     }
 }
 
-/// The processes that these threads belong to, rising. A thread that has ended stands for
-/// itself, so that naming some never means every process.
+/// Returns the pids of the processes that these threads belong to, in rising order. A thread that
+/// has ended is replaced by its own id: an empty list would mean all processes.
 pub fn processes_of(tids: &[u32]) -> Vec<u32> {
     let process_of = |tid: &u32| read_status(*tid).map_or(*tid, |thread| thread.tgid);
     let mut pids: Vec<u32> = tids.iter().map(process_of).collect();
@@ -108,14 +108,14 @@ pub fn processes_of(tids: &[u32]) -> Vec<u32> {
     pids
 }
 
-/// Looks each of these up, and returns it in words. The error is of the first that does not
-/// exist.
+/// Looks up each id and returns its name for the header. The error is about the first id that does
+/// not exist.
 fn each(ids: &[u32], find: fn(u32) -> Result<String, Failure>) -> Result<Vec<String>, Failure> {
     ids.iter().map(|&id| find(id)).collect()
 }
 
-/// Returns the target in words: its parts with commas between them, or `system` for the
-/// whole machine.
+/// Returns the target in words: its parts with commas between them, or `system` for the whole
+/// machine.
 fn words(
     processes: &[String],
     threads: &[String],
@@ -153,7 +153,8 @@ fn words(
     parts.join(", ")
 }
 
-/// Returns one thing by its name, and several by how many there are. None without any.
+/// Returns the name if there is only one, a count such as `3 threads` if there are several, and
+/// `None` if there are none.
 fn count(names: &[String], kind: &str) -> Option<String> {
     match names {
         [] => None,
@@ -167,13 +168,13 @@ fn find_process(pid: u32) -> Result<String, Failure> {
     Ok(format!("{}[{pid}]", process_name(pid)?))
 }
 
-/// Returns the name of a process; kernel threads and zombies have one as well. An error if
-/// there is no such process, or the id is a thread's.
+/// Returns the name of a process; kernel threads and zombies have one as well. Returns an error if
+/// there is no such process, or if the id is that of a thread.
 pub fn process_name(pid: u32) -> Result<String, Failure> {
     let Some(process) = read_status(pid) else {
         return Err(Failure::new(Exit::Failed, format!("no process {pid}")));
     };
-    // `/proc/TID` can be opened though it is not listed.
+    // `/proc/TID` exists for every thread, but a listing of `/proc` does not show it.
     if process.tgid != pid {
         let message = format!(
             "{pid} is no process but a thread of {}; to watch it: -t {pid}",
@@ -184,7 +185,7 @@ pub fn process_name(pid: u32) -> Result<String, Failure> {
     Ok(process.name)
 }
 
-/// Returns in words why it cannot be read which files a process has mapped.
+/// Returns the sentence that says why the mapped files of a process cannot be read.
 pub fn unseen_code(pid: u32, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => format!("no process {pid}"),
@@ -195,7 +196,7 @@ pub fn unseen_code(pid: u32, error: &std::io::Error) -> String {
     }
 }
 
-/// Returns what lets us see the code of processes of others.
+/// Returns the advice how to read the mapped files of other users' processes.
 pub fn sees_code() -> &'static str {
     let may_trace = |rights: Rights| rights.allow(Capability::SysPtrace);
     if Rights::current().is_ok_and(may_trace) {
@@ -206,7 +207,7 @@ pub fn sees_code() -> &'static str {
     }
 }
 
-/// Returns a thread by its name and number.
+/// Returns a thread as `name[tid]`.
 fn find_thread(tid: u32) -> Result<String, Failure> {
     match read_status(tid) {
         Some(thread) => Ok(format!("{}[{tid}]", thread.name)),
@@ -214,7 +215,7 @@ fn find_thread(tid: u32) -> Result<String, Failure> {
     }
 }
 
-/// Looks a control group up by its path, the name of its unit, or the id of its container.
+/// Finds a control group by its path, the name of its unit, or the id of its container.
 fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
     let found = Hierarchy::mounted().and_then(|hierarchy| hierarchy.resolve(name));
     found.map_err(|error| match error {
@@ -226,8 +227,8 @@ fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
     })
 }
 
-/// Returns the uid of each user. Like `chown`, it tries a name first and then a number,
-/// because a name may consist of digits.
+/// Returns the uid of each user. Like `chown`, it tries a name first and then a number, because a
+/// name may consist of digits.
 fn each_user(users: &[String]) -> Result<Vec<u32>, Failure> {
     let find = |user: &String| {
         let uid = probe::privilege::uid_of(user).or_else(|| user.parse().ok());
@@ -240,8 +241,7 @@ fn each_user(users: &[String]) -> Result<Vec<u32>, Failure> {
     Ok(uids)
 }
 
-/// Returns an error if a CPU does not exist or is offline, as there would never be a
-/// sample.
+/// Returns an error if a CPU does not exist or is offline, because it would never give a sample.
 fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
     if cpus.is_empty() {
         return Ok(());
@@ -264,15 +264,15 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
     Err(Failure::failed(format!("{what}; online are {online}")))
 }
 
-/// What `/proc/PID/status` says: the name, and the process that it is a thread of.
+/// Fields of `/proc/ID/status`: the name, and the pid of the process that the thread belongs to.
 struct Status {
     name: String,
     tgid: u32,
 }
 
-/// Reads the status of a process or thread. None if there is none.
+/// Reads the status of a process or thread. Returns `None` if it does not exist.
 fn read_status(id: u32) -> Option<Status> {
-    // Names are any bytes that a process likes.
+    // A process can set its name to any bytes.
     let status = fs::read(format!("/proc/{id}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// Above the largest pid_max.
+    /// A number above the largest possible pid.
     const NO_PID: u32 = 4_194_305;
 
     fn pids(pids: &[u32]) -> TargetSpec {

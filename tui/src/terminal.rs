@@ -1,14 +1,13 @@
-//! The *terminal* is borrowed: raw mode, the alternate screen and the mouse are taken on
-//! entering, and given back by `Drop`, before the process is stopped (^Z), and when
-//! anything panics.
+//! The *terminal* is borrowed: raw mode, the alternate screen and the mouse are taken when we enter
+//! it. They are given back by `Drop`, before the process is stopped (^Z), and when a thread panics.
 
-/// Esc in one piece with another key.
+/// Separates Esc from a key that arrived together with it.
 mod escape;
-/// Its background.
+/// The background color of the terminal.
 pub mod ground;
-/// One frame as bytes, written at once.
+/// Turns a frame into bytes, which are written at once.
 mod painter;
-/// Writes frames on its own thread.
+/// Writes frames on a thread of its own.
 mod writer;
 
 pub use escape::apart;
@@ -30,30 +29,30 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long we wait, at the end, for a terminal that takes no bytes (it is stopped by ^S,
-/// or its window hangs). After that it is not restored.
+/// How long we wait at the end for a terminal that takes no bytes (it is stopped by ^S, or its
+/// window hangs). After this time it is not restored.
 pub const RESTORE_WAIT: Duration = Duration::from_millis(500);
 
-/// Whether the terminal is in our hands now. It is global because a panic on any thread has
-/// to restore it.
+/// Whether we have entered the terminal. It is global because a panic on any thread has to restore
+/// the terminal.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 
-/// While this lives, the terminal is ours, but for the time between
-/// [`leave`](TerminalGuard::leave) and [`enter`](TerminalGuard::enter).
+/// Keeps the terminal while it lives, except between [`leave`](TerminalGuard::leave) and
+/// [`enter`](TerminalGuard::enter).
 #[derive(Debug)]
 pub struct TerminalGuard {
     mouse: bool,
 }
 
 impl TerminalGuard {
-    /// Takes the terminal; with `mouse`, clicks come to us.
+    /// Enters the terminal. With `mouse`, mouse events are sent to us.
     pub fn new(mouse: bool) -> io::Result<Self> {
         let guard = TerminalGuard { mouse };
         guard.enter()?;
         Ok(guard)
     }
 
-    /// Takes the terminal again after [`leave`](TerminalGuard::leave).
+    /// Enters the terminal again after [`leave`](TerminalGuard::leave).
     pub fn enter(&self) -> io::Result<()> {
         enable_raw_mode()?;
         ENTERED.store(true, Ordering::SeqCst);
@@ -65,13 +64,13 @@ impl TerminalGuard {
         painter::write_all(&bytes)
     }
 
-    /// Gives the terminal back for a while, to another program or before a stop.
+    /// Gives the terminal back for some time, to another program or before a stop.
     pub fn leave(&self) {
         restore();
     }
 
-    /// Remembers whether clicks come to us, and returns the bytes that tell the terminal
-    /// so.
+    /// Remembers whether mouse events are sent to us, and returns the bytes that switch them on or
+    /// off.
     pub fn capture_mouse(&mut self, wanted: bool) -> io::Result<Vec<u8>> {
         self.mouse = wanted;
         if wanted {
@@ -88,25 +87,26 @@ impl Drop for TerminalGuard {
     }
 }
 
-/// Whether the terminal is gone, where keys come from or where we draw. A signal does not
-/// always tell that: only the session that the terminal controls gets one.
+/// Whether the terminal is gone, either the one that keys come from or the one we draw on. A signal
+/// does not always report that: only the session that the terminal controls gets SIGHUP.
 pub fn is_gone() -> bool {
     let (keys, screen) = (io::stdin(), io::stdout());
     keys.is_terminal() && reader::is_gone(keys.as_fd()) || reader::is_gone(screen.as_fd())
 }
 
-/// Whether the terminal takes bytes soon, so that a short message would not block for long.
+/// Whether the terminal takes bytes within [`RESTORE_WAIT`], so that a short message would not
+/// block for long.
 pub fn is_writable() -> bool {
     painter::is_writable_within(RESTORE_WAIT)
 }
 
-/// Gives the terminal back, if it is ours. Errors are ignored, because it may be gone.
+/// Gives the terminal back if we have entered it. Errors are ignored, because it may be gone.
 fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
         return;
     }
     if !is_writable() {
-        // Nobody reads: what we could say would keep us from ending.
+        // The terminal takes no bytes, and writing would block the end of the program.
         let _ = disable_raw_mode();
         return;
     }
@@ -116,7 +116,7 @@ fn restore() {
         EndSynchronizedUpdate,
         DisableMouseCapture,
         ResetColor,
-        // Some terminals keep lines of a screen that grew while it was ours.
+        // Some terminals keep lines of the alternate screen if the window grew meanwhile.
         Clear(ClearType::All),
         LeaveAlternateScreen,
         Show
@@ -125,9 +125,9 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// Installs a hook that restores the terminal before a panic ends the program, so that its
-/// message can be read and the shell can be used. A panic that is caught is reported by the
-/// code that catches it.
+/// Installs a hook that restores the terminal before a panic ends the program, so that the message
+/// can be read and the shell can be used. A panic that is caught is reported by the code that
+/// catches it.
 pub fn restore_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -145,12 +145,11 @@ fn bytes_of(command: impl Command) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The longest text, in bytes of base64, that is sent to the clipboard: terminals drop
-/// longer ones.
+/// The longest text that is sent to the clipboard, in bytes of base64. Terminals drop longer ones.
 const CLIPBOARD_BYTES_MAX: usize = 74_000;
 
-/// Returns the bytes that put text into the clipboard of the terminal, on whatever machine
-/// that runs. OSC 52: `ESC ] 52 ; c ; base64 BEL`.
+/// Returns the bytes that put a text into the clipboard of the machine that the terminal runs on.
+/// OSC 52: `ESC ] 52 ; c ; base64 BEL`.
 pub fn clipboard(text: &str) -> Vec<u8> {
     let end = text.floor_char_boundary(CLIPBOARD_BYTES_MAX / 4 * 3);
     let mut bytes = b"\x1b]52;c;".to_vec();

@@ -1,4 +1,4 @@
-//! With `PROFTOP_TRACE_START=1` proftop prints at the end how long its start took.
+//! Measures the start of proftop. With `PROFTOP_TRACE_START=1` the times are printed at the end.
 
 use crate::stderr;
 use engine::snapshot::Snapshot;
@@ -7,12 +7,12 @@ use std::time::Instant;
 
 static PROCESS_START: OnceLock<Instant> = OnceLock::new();
 
-/// Remembers the time as the start of the process. `main` calls it first.
+/// Records the present time as the start of the process. `main` calls it first.
 pub fn process_begins() {
     PROCESS_START.get_or_init(Instant::now);
 }
 
-/// When the things happened that a user waits for at the start.
+/// The times of the events that a user waits for at the start.
 #[derive(Debug, Default)]
 pub struct StartTrace {
     pub first_paint: Option<Instant>,
@@ -21,12 +21,12 @@ pub struct StartTrace {
 }
 
 impl StartTrace {
-    /// Begins a trace in which nothing has happened yet.
+    /// Creates a trace in which nothing has happened yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes the time of what this snapshot has for the first time.
+    /// Records the present time for what appears in this snapshot for the first time.
     pub fn look(&mut self, snapshot: &Snapshot) {
         if snapshot.report.samples > 0 {
             self.first_samples.get_or_insert_with(Instant::now);
@@ -36,7 +36,7 @@ impl StartTrace {
         }
     }
 
-    /// Prints the times to standard error, if the variable asks for it.
+    /// Prints the times to standard error if the variable is 1.
     pub fn print(&self) {
         if std::env::var_os("PROFTOP_TRACE_START").is_none_or(|value| value != "1") {
             return;

@@ -1,19 +1,19 @@
-//! *User files*: what is written for the user who called proftop, and what is read
-//! from that user's home. All of it is done with the user's rights
-//! ([`UserRights`]), by this module alone.
+//! *User files* are files that proftop writes for the user who called it, and files that it reads
+//! from that user's home. Only this module accesses them, always with the user's rights
+//! ([`UserRights`]).
 //!
-//! - A name that leads elsewhere (a symbolic link as the last part of a path) is
-//!   refused, never followed.
-//! - A file that is there is never opened to be shortened: a new one is written beside
-//!   it and takes its name. Other names of the old one (hard links) keep what is in it.
-//! - It is replaced only if the user could have written to it.
-//! - Nothing is given to anybody (`chown`): a file belongs to whose rights made it.
+//! - A path whose last part is a symbolic link is refused, never followed.
+//! - An existing file is never truncated: a new file is written beside it and takes over its name.
+//!   Other names of the old file (hard links) keep the old contents.
+//! - An existing file is replaced only if the user could have written to it.
+//! - The owner of a file is never changed (`chown`): it belongs to the user whose rights created
+//!   it.
 //!
-//! Nothing here relies on the `fs.protected_*` settings of the kernel.
+//! This module does not rely on the `fs.protected_*` settings of the kernel.
 
-/// A file that has its name only once it is whole.
+/// A file that gets its name only when it is complete.
 mod new_file;
-/// What a path names before it is written to.
+/// What a path leads to, checked before it is written to.
 mod place;
 
 pub use new_file::NewFile;
@@ -29,7 +29,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Why a file is not written. A sentence without the file's name.
+/// Why a file is not written, as a sentence without the file's name.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("it exists already")]
@@ -56,6 +56,7 @@ impl From<rustix::io::Errno> for Refusal {
 
 /// How a whole file is written.
 #[derive(Debug, Clone, Copy)]
+/// How a complete file is written.
 pub struct Manner {
     /// Whether it may replace an existing file.
     pub replaces: bool,
@@ -64,7 +65,7 @@ pub struct Manner {
 }
 
 impl Manner {
-    /// The usual way to write a file that the user asks for.
+    /// Returns the usual settings for a file that the user asks for.
     pub fn usual(replaces: bool) -> Self {
         Manner {
             replaces,
@@ -73,12 +74,12 @@ impl Manner {
     }
 }
 
-/// A file that can be written to.
+/// A destination that [`UserFiles::create`] has opened.
 #[derive(Debug)]
 pub enum Created {
-    /// A pipe or a terminal.
+    /// A pipe or a terminal, which can be written to at once.
     Open(File),
-    /// A regular file without its name. `replaces`: another one has the name.
+    /// A regular file that has no name yet. `replaces` says whether an existing file has that name.
     Unnamed { new: NewFile, replaces: bool },
 }
 
@@ -89,7 +90,7 @@ pub struct UserFiles<'a> {
 }
 
 impl UserFiles<'static> {
-    /// Accesses files with the rights of the user who called proftop.
+    /// Returns access with the rights of the user who called proftop.
     pub fn current() -> Self {
         UserFiles {
             rights: UserRights::current(),
@@ -98,14 +99,14 @@ impl UserFiles<'static> {
 }
 
 impl<'a> UserFiles<'a> {
-    /// Accesses files with these rights.
+    /// Returns access with these rights.
     pub fn of(rights: &'a UserRights) -> Self {
         UserFiles { rights }
     }
 
-    /// Creates a file that is written bit by bit, and gets its name by [`UserFiles::name`]:
-    /// until then one that has the name stays. An existing pipe or terminal is opened;
-    /// opening a pipe waits for its reader.
+    /// Creates a file that is written piece by piece and gets its name from [`UserFiles::name`];
+    /// until then an existing file of this name stays. An existing pipe or terminal is opened
+    /// instead; opening a pipe waits for its reader.
     pub fn create(self, path: &Path, replaces: bool) -> Result<Created, Refusal> {
         self.run(|| {
             let place = FolderEntry::open(path)?;
@@ -124,7 +125,7 @@ impl<'a> UserFiles<'a> {
         })
     }
 
-    /// Gives a file that was created its name. Returns it, to be written on.
+    /// Gives a created file its name, and returns it so that it can be written to.
     pub fn name(self, new: NewFile, replaces: bool) -> Result<File, Refusal> {
         self.run(move || {
             if replaces {
@@ -135,8 +136,8 @@ impl<'a> UserFiles<'a> {
         })
     }
 
-    /// Writes a whole file. An existing one stays until the new one is whole, so that there
-    /// is always a whole file or none.
+    /// Writes a whole file. An existing one stays until the new one is complete, so that the name
+    /// never leads to a part of a file.
     pub fn write(self, path: &Path, bytes: &[u8], manner: Manner) -> Result<(), Refusal> {
         self.run(|| {
             let place = FolderEntry::open(path)?;
@@ -155,8 +156,8 @@ impl<'a> UserFiles<'a> {
         })
     }
 
-    /// Writes a whole file, and replaces an existing one. `write` runs with our own rights,
-    /// which it may need to read what is to be written.
+    /// Writes a whole file and replaces an existing one. `write` runs with our own rights, which it
+    /// may need to read what it writes.
     pub fn write_with<T, E>(
         self,
         path: &Path,
@@ -179,47 +180,49 @@ impl<'a> UserFiles<'a> {
         Ok(written)
     }
 
-    /// Creates a file without a name. It gets its name with [`UserFiles::publish`], or is
-    /// removed when it is dropped. It can be read as well.
+    /// Creates a file without a name, which can also be read. [`UserFiles::publish`] gives it its
+    /// name; a file that is dropped without one is removed.
     pub fn begin(self, path: &Path) -> Result<NewFile, Refusal> {
         self.run(|| NewFile::begin(FolderEntry::open(path)?, Mode::from_raw_mode(0o666)))
     }
 
     /// Gives a file its name. An error if something has this name.
+    /// Gives a file its name. Returns an error if the name is taken.
     pub fn publish(self, new: NewFile) -> Result<(), Refusal> {
         self.run(move || new.publish().map(drop))
     }
 
-    /// Creates a folder and those above it, with these permissions, as far as they are
-    /// missing.
+    /// Creates a folder and its missing parent folders, with these permissions.
     pub fn make_folder(self, path: &Path, mode: u32) -> io::Result<()> {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(mode);
         self.rights.run(|| builder.create(path))
     }
 
-    /// Reads a regular file as text. An error if it is larger than `bytes_max` or no UTF-8.
+    /// Reads a regular file as text. Returns an error if it is larger than `bytes_max` or is not
+    /// UTF-8.
     pub fn read(self, path: &Path, bytes_max: u64) -> io::Result<String> {
         let bytes = self.read_bytes(path, bytes_max)?;
         String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
-    /// Reads a regular file. An error if it is larger than `bytes_max`.
+    /// Reads a regular file. Returns an error if it is larger than `bytes_max`.
     pub fn read_bytes(self, path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         self.rights.run(|| read(path, bytes_max))
     }
 
-    /// Opens a regular file. An error if it is larger than `bytes_max`.
+    /// Opens a regular file. Returns an error if it is larger than `bytes_max`.
     pub fn open(self, path: &Path, bytes_max: u64) -> io::Result<File> {
         self.rights.run(|| open(path, bytes_max))
     }
 
-    /// When a file, or that to which a link leads, was last changed.
+    /// Returns the time of the last change of a file. Symbolic links are followed.
     pub fn changed(self, path: &Path) -> io::Result<SystemTime> {
         self.rights.run(|| std::fs::metadata(path)?.modified())
     }
 
-    /// Which file has this name now: its device and its number there; `None` if nothing has.
+    /// Returns the identity of the file that has this name now: the number of its device and its
+    /// inode number. Returns `None` if it does not exist.
     pub fn identity(self, path: &Path) -> io::Result<Option<(u64, u64)>> {
         let identity = self.rights.run(|| {
             let status = std::fs::symlink_metadata(path)?;
@@ -231,7 +234,7 @@ impl<'a> UserFiles<'a> {
         }
     }
 
-    /// The names of what is in a folder.
+    /// Returns the names of the entries of a folder.
     pub fn list(self, folder: &Path) -> io::Result<Vec<OsString>> {
         let list = || {
             std::fs::read_dir(folder)?
@@ -241,12 +244,12 @@ impl<'a> UserFiles<'a> {
         self.rights.run(list)
     }
 
-    /// Removes a file, or a link, but not where it leads.
+    /// Removes a file. Of a symbolic link only the link is removed.
     pub fn remove(self, path: &Path) -> io::Result<()> {
         self.rights.run(|| std::fs::remove_file(path))
     }
 
-    /// Gives a file another name in its folder. An error if something has this name.
+    /// Gives a file another name in its folder. Returns an error if that name is taken.
     pub fn rename(self, from: &Path, to: &Path) -> Result<(), Refusal> {
         self.run(|| {
             let (from, to) = (FolderEntry::open(from)?, FolderEntry::open(to)?);
@@ -257,7 +260,7 @@ impl<'a> UserFiles<'a> {
         })
     }
 
-    /// Runs work with the user's rights; its own refusals are passed on.
+    /// Runs work with the user's rights. Errors of the work are returned unchanged.
     fn run<T: Send>(self, work: impl FnOnce() -> Result<T, Refusal> + Send) -> Result<T, Refusal> {
         self.rights.run(|| Ok(work()))?
     }
@@ -272,7 +275,7 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 }
 
 fn open(path: &Path, bytes_max: u64) -> io::Result<File> {
-    // NONBLOCK: if it is a pipe, opening it must not wait for a writer.
+    // With NONBLOCK, opening a pipe does not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;

@@ -1,5 +1,5 @@
-//! Reading single values that a user types: ids, times, sizes, with their bounds. Each
-//! error is a short sentence about what was expected.
+//! Parsers for single values that a user types, such as ids, times and sizes, with their bounds.
+//! Each error is a short sentence that says what was expected.
 
 use crate::choices::{LiveOperand, Operand};
 use crate::view_id::ViewId;
@@ -12,43 +12,43 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The ids of one `-p` or `-t`.
+/// The ids given with one `-p` or `-t`.
 pub type Ids = Box<[u32]>;
 
-/// The users of one `-u`: names or numbers, not looked up yet.
+/// The users given with one `-u`: names or numbers, not looked up yet.
 pub type Users = Box<[String]>;
 
-/// The CPUs of one `-C`.
+/// The CPUs given with one `-C`.
 pub type Cpus = Box<[u32]>;
 
+/// The highest sampling rate in samples per second.
 pub const RATE_MAX: u32 = 10_000;
-/// The most frames of a stack; the BPF program has no room for more.
+/// The largest number of frames of a stack. The BPF program has no room for more.
 pub const DEPTH_MAX: u32 = 1024;
 
 const MIB: u64 = 1 << 20;
-/// The least memory for samples: less would not hold a busy minute.
+/// The smallest amount of memory for samples: less would not hold a busy minute.
 const MEMORY_MIN: u64 = 16 * MIB;
 const KEEP_MIN: Duration = Duration::from_secs(1);
-/// Less would be cut into pieces of a few seconds.
+/// The shortest time that a flight recorder keeps. Less would be cut into pieces of a few seconds.
 const RING_MIN: Duration = Duration::from_secs(10);
-/// Names of functions alone take some hundred kB.
+/// The smallest size of a flight recorder: the names of functions alone take some hundred kB.
 const RING_BYTES_MIN: u64 = MIB;
-/// The samples of a window are in memory until it is written.
+/// The longest window of a spool. The samples of a window stay in memory until it is written.
 const SPOOL_WINDOW_MAX: Duration = Duration::from_secs(3600);
 /// The longest note, in bytes.
 const NOTE_BYTES_MAX: usize = 512;
-/// Samples are kept in buckets of a second. A day of them still fits the time axis of a
-/// screen.
+/// The longest time that samples are kept. They are kept in buckets of a second, and a day of
+/// buckets still fits the time axis of a screen.
 const KEEP_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The shortest delay between reports. In less time there are hardly any samples at the
-/// default rate.
+/// The shortest delay between reports. In less time there are hardly any samples at the default
+/// rate.
 const DELAY_MIN: Duration = Duration::from_millis(100);
 const DELAY_MAX: Duration = Duration::from_secs(3600);
-/// How large a compiled pattern may be. Patterns are for names of 15 bytes, which need far
-/// less.
+/// The largest size of a compiled pattern. Patterns are for names of 15 bytes, which need far less.
 const REGEX_BYTES_MAX: usize = MIB as usize;
 
-/// Reads the number of a process or thread, which is not 0.
+/// Parses the id of a process or thread, which is not 0.
 pub fn id(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(id) if id > 0 => Ok(id),
@@ -56,7 +56,7 @@ pub fn id(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Reads numbers between commas, or between blanks as `pidof` prints them.
+/// Parses ids separated by commas, or by blanks as `pidof` prints them.
 pub fn ids(text: &str) -> Result<Ids, String> {
     let words = text.split([',', ' ', '\n']).filter(|word| !word.is_empty());
     let ids: Vec<u32> = words.map(id).collect::<Result<_, _>>()?;
@@ -66,7 +66,7 @@ pub fn ids(text: &str) -> Result<Ids, String> {
     Ok(ids.into())
 }
 
-/// Reads users between commas.
+/// Parses users separated by commas.
 pub fn users(text: &str) -> Result<Users, String> {
     let words = text
         .split(',')
@@ -79,24 +79,24 @@ pub fn users(text: &str) -> Result<Users, String> {
     Ok(users.into())
 }
 
-/// Reads CPUs as the kernel writes them: `0-3,7`.
+/// Parses CPUs as the kernel writes them: `0-3,7`.
 pub fn cpus(text: &str) -> Result<Cpus, String> {
     let cpus =
         probe::cpus::parse_list(text.trim()).ok_or("not a list of CPUs such as 1 or 0-3,7")?;
     Ok(cpus.into_iter().collect())
 }
 
-/// Reads how many samples are taken a second on each CPU: 1 to 10,000.
+/// Parses the number of samples per second on each CPU: 1 to 10,000.
 pub fn rate(text: &str) -> Result<u32, String> {
     number_in(text, 1, RATE_MAX)
 }
 
-/// Reads how many frames of a stack are kept: 1 to 1024.
+/// Parses the largest number of frames of a stack: 1 to 1024.
 pub fn depth(text: &str) -> Result<u32, String> {
     number_in(text, 1, DEPTH_MAX)
 }
 
-/// Reads how many of something are wanted: 1 or more.
+/// Parses a count: 1 or more.
 pub fn count(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(count) if count > 0 => Ok(count),
@@ -104,27 +104,27 @@ pub fn count(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Reads how long a report in Markdown may be, in tokens: 200 to 100,000.
+/// Parses the maximum length of a report in Markdown, in tokens: 200 to 100,000.
 pub fn tokens(text: &str) -> Result<u32, String> {
     number_in(text, 200, 100_000)
 }
 
-/// Reads how many arguments of a function are shown: 1 to 8.
+/// Parses how many arguments of a function are shown: 1 to 8.
 pub fn arguments(text: &str) -> Result<u32, String> {
     number_in(text, 1, 8)
 }
 
-/// Reads the number of an argument that points to a text: 1 to 9.
+/// Parses the number of an argument that points to a text: 1 to 9.
 pub fn argument(text: &str) -> Result<u32, String> {
     number_in(text, 1, 9)
 }
 
-/// Reads how much of a CPU a probe may cost, in percent: 1 to 1000.
+/// Parses how much of a CPU a probe may cost, in percent: 1 to 1000.
 pub fn cost(text: &str) -> Result<u32, String> {
     number_in(text, 1, 1000)
 }
 
-/// A share in hundredths of a percent, so that it can be compared.
+/// A share in hundredths of a percent; an integer, so that it can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Percent(pub u32);
 
@@ -135,7 +135,7 @@ impl Percent {
     }
 }
 
-/// Reads how much of one CPU proftop may take: 0.1% to 100%; the sign may be left out.
+/// Parses how much of one CPU proftop may use: 0.1% to 100%. The sign may be left out.
 pub fn budget(text: &str) -> Result<Percent, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     match number.parse::<f64>() {
@@ -146,13 +146,13 @@ pub fn budget(text: &str) -> Result<Percent, String> {
     }
 }
 
-/// Reads for how long something is kept or done: 1 second to 24 hours, in whole seconds.
+/// Parses how long something is kept or done: 1 second to 24 hours, in whole seconds.
 pub fn keep(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
 }
 
-/// Reads a note: one line of 512 bytes at most.
+/// Parses a note: one line of at most 512 bytes.
 pub fn note(text: &str) -> Result<String, String> {
     if text.len() > NOTE_BYTES_MAX || text.chars().any(char::is_control) {
         return Err("a note is one line of 512 bytes at most".into());
@@ -160,19 +160,19 @@ pub fn note(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
-/// Reads the length of a window: 1 second to 24 hours, in whole seconds.
+/// Parses the length of a window: 1 second to 24 hours, in whole seconds.
 pub fn window(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
 }
 
-/// Reads how much time a flight recorder keeps: 10 seconds to 24 hours, in whole seconds.
+/// Parses how much time a flight recorder keeps: 10 seconds to 24 hours, in whole seconds.
 pub fn ring(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, RING_MIN, KEEP_MAX, "10s to 24h")
 }
 
-/// Reads the path of a folder, which is not empty.
+/// Parses the path of a folder, which is not empty.
 pub fn folder(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() {
         return Err("no path".into());
@@ -180,13 +180,13 @@ pub fn folder(text: &str) -> Result<PathBuf, String> {
     Ok(text.into())
 }
 
-/// Reads how long a window of a spool is: 1 second to 1 hour, in whole seconds.
+/// Parses the length of a window of a spool: 1 second to 1 hour, in whole seconds.
 pub fn spool_window(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, SPOOL_WINDOW_MAX, "1s to 1h")
 }
 
-/// Reads how many bytes a flight recorder may take, as in `64M`.
+/// Parses the maximum size of a flight recorder, as in `64M`. Returns bytes.
 pub fn ring_size(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes >= RING_BYTES_MIN => Ok(bytes),
@@ -194,13 +194,13 @@ pub fn ring_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads the delay between reports: 0.1 to 3600 seconds.
+/// Parses the delay between reports: 0.1 to 3600 seconds.
 pub fn delay(text: &str) -> Result<Duration, String> {
     within(duration(text)?, DELAY_MIN, DELAY_MAX, "0.1 to 3600")
 }
 
-/// Reads how long a call may take, such as `10ms`, `250us` or `1.5s`: at most an hour. The
-/// unit is required.
+/// Parses the duration of a call, such as `10ms`, `250us` or `1.5s`: at most an hour. The unit is
+/// required.
 pub fn latency(text: &str) -> Result<Duration, String> {
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let found = units.iter().find_map(|(unit, seconds)| {
@@ -217,7 +217,7 @@ pub fn latency(text: &str) -> Result<Duration, String> {
     )
 }
 
-/// Reads an amount of memory in bytes, at least 16 MiB.
+/// Parses an amount of memory, at least 16 MiB. Returns bytes.
 pub fn memory(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes >= MEMORY_MIN => Ok(bytes),
@@ -225,27 +225,27 @@ pub fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Compiles a regular expression. The error is one line, without the drawing of where it
-/// is.
+/// Compiles a regular expression. The error is one line, without the drawing that points to the
+/// place.
 pub fn regex(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text)
         .size_limit(REGEX_BYTES_MAX)
         .build()
         .map_err(|error| {
-            // The last of several lines is the cause, the others are a drawing.
+            // The last line of the error is its cause; the others are the drawing.
             let text = error.to_string();
             let cause = text.lines().last().unwrap_or_default();
             cause.trim_start_matches("error: ").to_owned()
         })
 }
 
-/// Reads a filter expression.
+/// Parses a filter expression.
 pub fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|error: FilterError| error.to_string())
 }
 
-/// Reads the word for a view that can be opened at the start. Code is not one of them, as
-/// it always belongs to a function.
+/// Parses the name of a view that can be opened at the start. Code is not one of them, because it
+/// always belongs to a function.
 pub fn view(word: &str) -> Result<ViewId, String> {
     let mut views = ViewId::ALL.into_iter().filter(|view| *view != ViewId::Code);
     let known: Vec<&str> = views.clone().map(ViewId::word).collect();
@@ -253,8 +253,8 @@ pub fn view(word: &str) -> Result<ViewId, String> {
     found.ok_or_else(|| format!("there are {}", known.join(", ")))
 }
 
-/// Reads one of the words that the command line has for a choice, in any case. The error
-/// lists them.
+/// Parses one of the words that the command line accepts for a choice, in upper or lower case. The
+/// error lists the words.
 pub fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
     T::from_str(text, true).map_err(|_| {
         let known = T::value_variants().iter().filter_map(T::to_possible_value);
@@ -263,7 +263,7 @@ pub fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
     })
 }
 
-/// Reads a share of all samples in percent: `5%`, `5` or `0.5`.
+/// Parses a share of all samples in percent: `5%`, `5` or `0.5`.
 pub fn points(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
         Ok(points) if (0.0..=100.0).contains(&points) => Ok(points),
@@ -271,7 +271,7 @@ pub fn points(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads one side of a comparison: a file, or a process that is to be recorded now, as in
+/// Parses one side of a comparison: a file, or a process that is to be recorded now, as in
 /// `pid:1234@30s`.
 pub fn operand(word: OsString) -> Result<Operand, String> {
     let Some(live) = word.to_str().and_then(|word| word.strip_prefix("pid:")) else {
@@ -286,15 +286,14 @@ pub fn operand(word: OsString) -> Result<Operand, String> {
     }))
 }
 
-/// Reads the word for a file format. The error lists them.
+/// Parses the name of a file format. The error lists the names.
 pub fn file_format(word: &str) -> Result<Format, String> {
     let words = || Format::ALL.map(Format::word).join(", ");
     let found = Format::ALL.into_iter().find(|format| format.word() == word);
     found.ok_or_else(|| format!("there are {}", words()))
 }
 
-/// Reads a time such as `30s`, `1.5m`, `1h` or `500ms`. A number without a unit is in
-/// seconds.
+/// Parses a time such as `30s`, `1.5m`, `1h` or `500ms`. A number without a unit means seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let bad = || "not a time such as 30s, 10m or 1h".to_owned();
     let (number, unit) = split_unit(text);
@@ -317,8 +316,8 @@ fn whole_seconds(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// Reads a size such as `256M`, `1G` or `64MiB` in bytes. K, M and G are powers of 1024. A
-/// number without a unit is in bytes.
+/// Parses a size such as `256M`, `1G` or `64MiB`. Returns bytes. K, M and G are powers of 1024; a
+/// number without a unit means bytes.
 fn size(text: &str) -> Result<u64, String> {
     let bad = || "not a size such as 256M or 1G".to_owned();
     let (number, unit) = split_unit(text);

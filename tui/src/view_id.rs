@@ -1,14 +1,14 @@
-//! The views there are, by number and name.
+//! The list of views, with the name and the facts of each.
 
 use engine::snapshot::Snapshot;
 
-/// Makes [`ViewId`] and the facts about each view from one list.
+/// Defines [`ViewId`] and the facts about each view from one list.
 macro_rules! views {
     ($($(#[$doc:meta])* $view:ident {
         tab: $tab:ident, short: $short:literal, name: $name:literal, word: $word:literal,
         row: $row:literal, rows: $rows:literal, has: [$($has:ident)*]
     })*) => {
-        /// The views there are.
+        /// A view of the screen.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
         pub enum ViewId {
             #[default]
@@ -27,45 +27,46 @@ macro_rules! views {
     };
 }
 
-/// What never changes about a view.
+/// The constant facts about a view.
 #[derive(Debug)]
 struct Facts {
-    /// The view whose tab is shown as open while this view is: itself, unless it has no
-    /// tab.
+    /// The view whose tab is highlighted while this view is open: the view itself, or another one
+    /// if it has no tab.
     tab: ViewId,
     /// The name in the tab line.
+    /// The name in the line of tabs.
     short: &'static str,
     name: &'static str,
-    /// Its name for the command line and the configuration.
+    /// The name on the command line and in the configuration.
     word: &'static str,
-    /// How one of its rows is called, and how several are.
+    /// What one of its rows is called, in the singular and in the plural.
     row: &'static str,
     rows: &'static str,
     has: &'static [Feature],
 }
 
-/// A property that several views share, so that the same keys work in them.
+/// A property that several views share. The keys for it work in all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// Rows with names, among which one can be found.
+    /// Rows with names, which can be searched.
     Names,
-    /// Rows whose samples add up.
+    /// Rows whose samples can be added up.
     Sums,
-    /// Columns to sort by.
+    /// Columns that can be sorted by.
     Columns,
-    /// Functions that are selected.
+    /// The selected row is a function.
     Functions,
-    /// Processes or threads that are selected.
+    /// The selected row is a process or thread.
     People,
-    /// Callers and callees.
+    /// Callers and callees can be folded and unfolded.
     Calls,
-    /// Cells to the left and to the right.
+    /// Cells to the left and to the right of the selected one.
     Map,
-    /// Columns for what differs from a baseline.
+    /// Columns for the difference from a baseline.
     Compares,
 }
 
-// The views are in the order of their tabs. The place of one without a tab does not matter.
+// The views are in the order of their tabs. The position of a view without a tab does not matter.
 views! {
     Functions { tab: Functions, short: "Func", name: "Functions", word: "functions",
         row: "function", rows: "functions", has: [Names Sums Columns Functions Compares] }
@@ -73,7 +74,7 @@ views! {
         row: "open row", rows: "open rows", has: [Names Functions Calls Compares] }
     Flame { tab: Flame, short: "Flame", name: "Flame graph", word: "flame",
         row: "frame here", rows: "frames here", has: [Names Sums Functions Calls Map Compares] }
-    /// Of one function; it has no tab.
+    /// One function; the view has no tab.
     Page { tab: Functions, short: "Func", name: "Function", word: "function",
         row: "row here", rows: "rows here", has: [Names Functions Compares] }
     Processes { tab: Processes, short: "Proc", name: "Processes", word: "processes",
@@ -82,7 +83,7 @@ views! {
         row: "thread", rows: "threads", has: [Names Sums Columns People Compares] }
     Time { tab: Time, short: "Time", name: "Time", word: "time",
         row: "second", rows: "seconds", has: [Sums Map] }
-    /// Of one function.
+    /// The code of one function.
     Code { tab: Code, short: "Code", name: "Code", word: "code",
         row: "row here", rows: "rows here", has: [Names Functions Compares] }
     Health { tab: Health, short: "Health", name: "Health", word: "health",
@@ -91,10 +92,12 @@ views! {
         row: "probe", rows: "probes", has: [] }
 }
 
+/// Whether the view at this position has a tab of its own.
 const fn has_tab(at: usize) -> bool {
     FACTS[at].0 as usize == FACTS[at].1.tab as usize
 }
 
+/// Number of tabs.
 const TABS: usize = {
     let (mut at, mut tabs) = (0, 0);
     while at < FACTS.len() {
@@ -105,7 +108,7 @@ const TABS: usize = {
 };
 
 impl ViewId {
-    /// The views with a tab of their own, in the order of the tabs.
+    /// The views that have a tab of their own, in the order of the tabs.
     pub const ALL: [ViewId; TABS] = {
         let mut all = [ViewId::Functions; TABS];
         let (mut at, mut tab) = (0, 0);
@@ -135,12 +138,12 @@ impl ViewId {
         self.facts().name
     }
 
-    /// Its name for the command line and the configuration.
+    /// Returns the name on the command line and in the configuration.
     pub fn word(self) -> &'static str {
         self.facts().word
     }
 
-    /// Returns how one of its rows is called, and how several are.
+    /// Returns what one row is called, in the singular and in the plural.
     pub fn rows(self) -> (&'static str, &'static str) {
         (self.facts().row, self.facts().rows)
     }
@@ -150,8 +153,8 @@ impl ViewId {
         self.facts().has.contains(&feature)
     }
 
-    /// Returns a sentence if the recording lacks what this view shows. None if there is
-    /// something to show.
+    /// Returns a sentence if the recording lacks the data for this view, and `None` if the view can
+    /// show something.
     pub fn lacking(self, snapshot: &Snapshot) -> Option<&'static str> {
         let lacks = snapshot.source.recording.as_ref()?.lacks;
         match self {
@@ -161,22 +164,23 @@ impl ViewId {
         }
     }
 
-    /// Returns the view of the next tab; after the last comes the first.
+    /// Returns the view of the next tab. After the last tab comes the first.
     pub fn next(self) -> ViewId {
         Self::ALL[(self.position() + 1) % Self::ALL.len()]
     }
 
-    /// Returns the view of the previous tab; before the first comes the last.
+    /// Returns the view of the previous tab. Before the first tab comes the last.
     pub fn previous(self) -> ViewId {
         Self::ALL[(self.position() + Self::ALL.len() - 1) % Self::ALL.len()]
     }
 
+    /// Returns the position of the view's tab.
     fn position(self) -> usize {
         let tab = self.tab();
         Self::ALL.iter().position(|view| *view == tab).unwrap_or(0)
     }
 
-    /// Returns the view whose tab is shown as open.
+    /// Returns the view whose tab is highlighted while this view is open.
     pub fn tab(self) -> ViewId {
         self.facts().tab
     }

@@ -1,24 +1,24 @@
-//! The *views*: a folder for each, with its state, its questions to the profile, its texts and
-//! its drawing.
+//! The *views*: each has a folder with its state, its questions to the profile, its texts and its
+//! drawing.
 //!
-//! To add one: a folder here that implements [`View`] and [`Draw`], a line in the
-//! list below, its entry in `view_id.rs`, and its rows in the keymap.
+//! To add a view, write a folder here that implements [`View`] and [`Draw`], a line in the list
+//! below, an entry in `view_id.rs`, and its rows in the keymap.
 
 pub mod code;
-/// What the screen needs of a view.
+/// The trait [`Draw`]: what the screen needs of a view.
 mod draw;
 pub mod flame;
 pub mod functions;
 pub mod health;
 pub mod page;
-/// How tables of processes and of threads behave.
+/// What tables of processes and tables of threads have in common.
 pub mod people;
 pub mod probes;
 pub mod processes;
 pub mod threads;
 pub mod time;
 pub mod tree;
-/// What the app needs of a view.
+/// The trait [`View`]: what the app needs of a view.
 mod view;
 
 pub use draw::{Canvas, Draw};
@@ -28,19 +28,20 @@ use crate::lists::table::Table;
 use crate::view_id::ViewId;
 use profile::{ProcessRow, ThreadRow};
 
-/// Makes [`PaneId`] and [`Views`] from one list.
+/// Defines [`PaneId`] and [`Views`] from one list.
 macro_rules! panes {
     ($($(#[$doc:meta])* $pane:ident: $field:ident, $state:ty, $view:ident;)*) => {
-        /// Where a view is shown: with a tab of its own, or beside another view.
+        /// A *pane* is a place where a view is shown: in a tab of its own, or beside another view.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum PaneId {
             $($(#[$doc])* $pane,)*
         }
 
         impl PaneId {
+            /// Every pane.
             pub const ALL: &[PaneId] = &[$(PaneId::$pane),*];
 
-            /// The view that the pane shows; the keys of that view work in the pane.
+            /// Returns the view that the pane shows. The keys of that view work in the pane.
             pub fn view(self) -> ViewId {
                 match self {
                     $(PaneId::$pane => ViewId::$view,)*
@@ -48,22 +49,21 @@ macro_rules! panes {
             }
         }
 
-        /// The state of every pane. Switching views forgets nothing.
+        /// The state of every pane. It is kept when another view is opened.
         #[derive(Debug, Default)]
         pub struct Views {
             $($(#[$doc])* pub $field: $state,)*
         }
 
         impl Views {
-            /// Returns the state of a pane, whatever type of view it shows.
+            /// Returns the state of a pane.
             pub fn get(&self, pane: PaneId) -> &dyn View {
                 match pane {
                     $(PaneId::$pane => &self.$field,)*
                 }
             }
 
-            /// Returns the state of a pane to be changed: to move its selection, pass it an
-            /// answer.
+            /// Returns the state of a pane, to be changed.
             pub fn get_mut(&mut self, pane: PaneId) -> &mut dyn View {
                 match pane {
                     $(PaneId::$pane => &mut self.$field,)*
@@ -80,14 +80,14 @@ macro_rules! panes {
     };
 }
 
-// The first pane of a view is the one with the tab.
+// The first pane of each view is the one in its tab.
 panes! {
     Functions: functions, functions::Functions, Functions;
     Tree: tree, tree::Tree, Tree;
-    /// Beside the call tree: the tree in the other direction, callers for callees.
+    /// Beside the call tree: the tree in the other direction, with callers in place of callees.
     OtherTree: other_tree, tree::Tree, Tree;
     Flame: flame, flame::Flame, Flame;
-    /// Below the map of time: the flame graph of what is marked there.
+    /// Below the map of time: the flame graph of the stretch that is marked there.
     StretchFlame: stretch_flame, flame::Flame, Flame;
     /// Beside the list of functions that differ from the baseline: the flame graph of that
     /// difference.
@@ -97,7 +97,8 @@ panes! {
     PageBeside: page_beside, page::Page, Page;
     Processes: processes, Table<ProcessRow>, Processes;
     Threads: threads, Table<ThreadRow>, Threads;
-    /// Beside the processes: the threads of the selected one, or of all in the selected group.
+    /// Beside the processes: the threads of the selected process, or of all processes in the
+    /// selected group.
     OwnThreads: own_threads, Table<ThreadRow>, Threads;
     Time: time, time::Time, Time;
     Code: code, code::Code, Code;
@@ -108,14 +109,14 @@ panes! {
 }
 
 impl PaneId {
-    /// The pane in which a view is shown when its tab is opened.
+    /// Returns the pane in which a view is shown when its tab is opened.
     pub fn of(view: ViewId) -> PaneId {
         let first = Self::ALL.iter().find(|pane| pane.view() == view);
         *first.expect("every view is in the list of panes")
     }
 
-    /// The pane that handles actions which are meant for a whole view: where two panes show one
-    /// view, the pane with the tab.
+    /// Returns the pane that handles actions which are meant for a whole view. Where two panes show
+    /// one view, it is the pane in the tab.
     pub fn leader(self) -> PaneId {
         match self {
             PaneId::OtherTree => PaneId::Tree,

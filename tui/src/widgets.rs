@@ -1,24 +1,24 @@
-//! *Widgets*: drawing that views share.
+//! *Widgets* are parts of the screen that several views draw.
 
-/// Replacing characters by ASCII.
+/// Replaces characters that are not ASCII.
 pub mod ascii;
-/// What stands below the rows of a table.
+/// The lines below the rows of a table.
 pub mod below;
-/// What differs from a baseline.
+/// Columns that compare with a baseline.
 pub mod compared;
-/// How busy each CPU is.
+/// The strip that shows how busy each CPU is.
 pub mod cpus;
-/// The frame that dialogs have.
+/// The frame of dialogs.
 pub mod dialog;
-/// Which files' symbols are being read.
+/// The files whose symbols are being read.
 pub mod loading;
-/// What is below the last row, summed up.
+/// The row that sums up what is below the last visible row.
 pub mod rest;
-/// The last seconds.
+/// The strip that shows the last seconds.
 pub mod seconds;
-/// Columns and rows.
+/// Tables: columns and rows.
 pub mod table;
-/// Colors and signs, and what decides on them.
+/// Colors and signs, and what they depend on.
 pub mod theme;
-/// The last seconds as blocks.
+/// The last seconds of a row as blocks of different heights.
 pub mod trend;

@@ -1,47 +1,46 @@
-//! *Words*: numbers, units and texts as the screen, the plain dialog and reports
-//! write them.
+//! *Words*: numbers, units and texts as the screen, the plain dialog and reports write them.
 
-/// Why a row that was there is gone.
+/// Why a row that was shown before is gone.
 pub mod absence;
-/// What differs from a baseline.
+/// The difference from a baseline in words.
 pub mod compared;
-/// CPUs by their numbers.
+/// Lists of CPU numbers.
 pub mod cpus;
-/// A number as a sentence.
+/// A number explained in a sentence.
 pub mod explain;
-/// Text that has to fit into a line.
+/// Text shortened to fit into a line.
 pub mod fit;
-/// What words and signs mean.
+/// The meaning of words and signs.
 pub mod glossary;
-/// For whom threads wait.
+/// The threads that other threads wait for.
 pub mod held;
-/// Keys that sentences name.
+/// The keys that sentences name.
 pub mod keys;
-/// Text with headings of a given length, for programs that read language.
+/// Markdown of a given maximum length, for language models.
 pub mod markdown;
-/// What is counted.
+/// What is counted, in words.
 pub mod metric;
 /// Names as they are shown in rows.
 pub mod names;
 /// Notices as sentences.
 pub mod notice;
-/// Who owns a process.
+/// The owner of a process.
 pub mod person;
 /// Text without characters that a terminal acts on.
 pub mod plain;
-/// Samples that a timer counts too late, for a function that ran after the one it was for.
+/// Samples that a timer took too late, and so counted for a function that ran after the right one.
 pub mod skid;
 /// Places in source text.
 pub mod source;
-/// What threads did.
+/// What threads were doing.
 pub mod states;
 /// Tasks of asyncio.
 pub mod tasks;
-/// Text of other programs, made safe and short.
+/// Text from other programs, made safe and short.
 pub mod text;
 /// Numbers as text.
 pub mod units;
-/// Why there is no name.
+/// Why a frame has no name.
 pub mod unnamed;
 /// Waits in numbers.
 pub mod waits;

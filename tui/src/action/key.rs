@@ -1,10 +1,10 @@
-//! One key, in three spellings: as the terminal sends it, as a configuration
-//! writes it, and as the help does.
+//! A key in three spellings: as the terminal sends it, as a configuration file writes it, and as
+//! the help shows it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::str::FromStr;
 
-/// A key with its modifiers, as far as they matter.
+/// A key with the modifiers that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     Char(char),
@@ -12,11 +12,11 @@ pub enum Key {
     Code(KeyCode),
 }
 
-/// The error for a text that names no key.
+/// The error for a text that is not the name of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoKey;
 
-/// The keys that are written as a word.
+/// The keys that are written as words.
 const NAMES: &[(&str, Key)] = &[
     ("space", Key::Char(' ')),
     ("enter", Key::Code(KeyCode::Enter)),
@@ -67,8 +67,8 @@ impl FromStr for Key {
 }
 
 impl Key {
-    /// Whether a key press from the terminal is this key. Shift is part of the character,
-    /// so it is not compared.
+    /// Whether a key press from the terminal is this key. Shift is not compared, because it already
+    /// changes the character.
     pub fn is(self, event: KeyEvent) -> bool {
         let control = event.modifiers.contains(KeyModifiers::CONTROL);
         let alt = event.modifiers.contains(KeyModifiers::ALT);
@@ -79,8 +79,8 @@ impl Key {
         }
     }
 
-    /// Returns the key as the key line and the help show it, without arrows and other
-    /// symbols if `ascii`.
+    /// Returns the key as the line of keys and the help show it. With `ascii`, arrows and other
+    /// symbols are replaced.
     pub fn label(self, ascii: bool) -> String {
         match self {
             Key::Char(' ') => "Space".into(),
@@ -100,7 +100,8 @@ impl Key {
         }
     }
 
-    /// Returns the key as it is written in a configuration file; [`FromStr`] reads it back.
+    /// Returns the key as it is written in a configuration file, from which [`FromStr`] can parse
+    /// it.
     pub fn written(self) -> String {
         if let Some((name, _)) = NAMES.iter().find(|(_, key)| *key == self) {
             return (*name).into();

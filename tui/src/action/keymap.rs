@@ -1,12 +1,12 @@
-//! The *keymap*: which keys ask for what. It begins as the table below; a
-//! configuration may give an action other keys.
+//! The *keymap* says which keys start which actions. It starts as the table below; a configuration
+//! may assign other keys to an action.
 
 use super::{Action, Key, Scope};
 use crate::action::{FilterAction, FoldAction};
 use crate::view_id::ViewId;
 use crossterm::event::{KeyCode, KeyEvent};
 
-/// An action, where it works, and the keys that ask for it.
+/// An action, where it works, and its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// The name of the action in a configuration file.
@@ -14,31 +14,31 @@ pub struct Binding {
     pub scope: Scope,
     pub action: Action,
     pub keys: Vec<Key>,
-    /// The word in the key line; empty if the action is not shown there.
+    /// The word in the line of keys. Empty if the action is not shown there.
     pub hint: &'static str,
-    /// The sentence in the help; empty if the action is not listed there.
+    /// The sentence in the help. Empty if the action is not listed there.
     pub help: &'static str,
 }
 
-/// All bindings, in the order in which key line and help show them. If a key fits several
-/// that work in a view, the first counts.
+/// All bindings, in the order of the line of keys and the help. If several bindings of a view have
+/// the same key, the first one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
     bindings: Vec<Binding>,
 }
 
-/// Whether an action could be given other keys.
+/// The result of assigning other keys to an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebound {
     Done,
-    /// There is no action of that name.
+    /// There is no action with this name.
     Unknown,
-    /// No key would be left to quit the program.
+    /// No key would be left that quits the program.
     NoWayOut,
 }
 
-/// One row for each action: its name, where it works, the action, its keys, the word in the
-/// key line, the sentence in the help. The order of the rows is the order there.
+/// One row for each action: its name, where it works, the action, its keys, the word in the line of
+/// keys, the sentence in the help. Both show the actions in the order of the rows.
 macro_rules! table {
     ($($name:literal $scope:ident $action:expr => $keys:literal, $hint:literal, $help:literal;)*) => {
         vec![$(Binding {
@@ -52,13 +52,12 @@ macro_rules! table {
     };
 }
 
-/// Returns the table as it is without a configuration. Rows that work everywhere come last,
-/// as the first that fits a key counts: a view may so give a key another meaning than it
-/// has elsewhere.
+/// Returns the default bindings. Rows that work everywhere come last, because the first binding
+/// with a key counts. So a view can give a key another meaning than it has elsewhere.
 #[rustfmt::skip]
 fn defaults() -> Vec<Binding> {
-    // The import of `Action::*` brings a variant named `View` only; the type has to be
-    // named here.
+    // `Action::*` imports a variant named `View`, but not the type of its value, which has to be
+    // imported here.
     use crate::view_id::ViewId;
     use Action::*;
     table! {
@@ -175,7 +174,7 @@ fn defaults() -> Vec<Binding> {
     }
 }
 
-/// Reads keys between blanks. A test checks that all keys of the table can be read.
+/// Parses keys separated by blanks. A test checks that all keys of the table can be parsed.
 fn keys(text: &str) -> Vec<Key> {
     text.split(' ').filter_map(|key| key.parse().ok()).collect()
 }
@@ -189,7 +188,7 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// Returns a keymap in which no action has a key, so that sentences name no keys.
+    /// Returns a keymap in which no action has a key, so that sentences do not mention keys.
     pub fn without_keys() -> Self {
         let mut keymap = Keymap::default();
         for binding in &mut keymap.bindings {
@@ -198,8 +197,7 @@ impl Keymap {
         keymap
     }
 
-    /// Returns the action that a key press asks for in a view. None if it does nothing
-    /// there.
+    /// Returns the action that a key press starts in a view, or `None` if it does nothing there.
     pub fn find(&self, event: KeyEvent, view: ViewId) -> Option<Action> {
         self.of(view)
             .find(|binding| binding.keys.iter().any(|key| key.is(event)))
@@ -213,31 +211,31 @@ impl Keymap {
             .filter(move |binding| binding.scope.holds(view))
     }
 
-    /// Returns all bindings, wherever they work.
+    /// Returns all bindings.
     pub fn all(&self) -> &[Binding] {
         &self.bindings
     }
 
-    /// Returns the first key of an action. None if it has no key.
+    /// Returns the first key of an action, or `None` if it has no key.
     pub fn key_of(&self, action: Action) -> Option<Key> {
         let mut bindings = self.bindings.iter();
         let found = bindings.find(|binding| binding.action == action)?;
         found.keys.first().copied()
     }
 
-    /// Returns how a sentence in a view names the key of an action. None if no key does it
-    /// there.
+    /// Returns the key of an action as a sentence in a view names it, or `None` if the action has
+    /// no key there.
     pub fn label(&self, action: Action, view: ViewId) -> Option<String> {
         let bindings = self.of(view).filter(|binding| binding.action == action);
         let keys = bindings.flat_map(|binding| &binding.keys);
-        // Another key than Esc if there is one: after Esc a terminal waits a moment for
-        // what may follow.
+        // Any other key is preferred to Esc, because after Esc a terminal waits a moment for the
+        // rest of an escape sequence.
         let key = keys.min_by_key(|key| **key == Key::Code(KeyCode::Esc))?;
         Some(key.label(true))
     }
 
-    /// Gives the action with this name these keys in place of its own. Other actions that
-    /// have them in the same views lose them. Changes nothing unless it returns
+    /// Assigns these keys to the action with this name, in place of its present keys. Other actions
+    /// with the same keys in the same views lose them. Nothing changes unless it returns
     /// [`Rebound::Done`].
     pub fn rebind(&mut self, name: &str, keys: &[Key]) -> Rebound {
         if !self.bindings.iter().any(|binding| binding.name == name) {
@@ -257,7 +255,7 @@ impl Keymap {
         Rebound::Done
     }
 
-    /// Gives the keys to all rows of an action, which may have one for each kind of view.
+    /// Assigns the keys to all rows of an action, which may have one row for each kind of view.
     /// Returns where they work.
     fn give(&mut self, name: &str, keys: &[Key]) -> Vec<Scope> {
         let mut scopes = Vec::new();
@@ -351,11 +349,11 @@ mod tests {
             keymap.find(press('w'), ViewId::Functions),
             Some(Action::Freeze)
         );
-        // What had the key before has it no more, and the old ones are free.
+        // The action that had the key loses it, and the old keys are free.
         assert_eq!(keymap.key_of(Action::Write), None);
         assert_eq!(keymap.find(press(' '), ViewId::Functions), None);
         assert_no_key_means_two_things(&keymap);
-        // In views where the two never meet both keep it.
+        // Two actions keep the same key if they never work in the same view.
         assert_eq!(keymap.rebind("hot-path", &keys("v")), Rebound::Done);
         assert_eq!(
             keymap.find(press('v'), ViewId::Time),

@@ -1,4 +1,4 @@
-//! Actions that mean something to one view only.
+//! Actions that only one view knows.
 
 use super::{App, Effect};
 use crate::action::Action;
@@ -11,11 +11,11 @@ use crate::views::page::PagePosition;
 use crate::views::{Done, PaneId};
 
 impl App {
-    /// Lets the view that has the keys carry out an action, and follows up what it returns.
+    /// Lets the view that has the keys carry out an action, and follows up on its result.
     pub(super) fn act_in_view(&mut self, action: Action) -> Vec<Effect> {
         let focused = self.pane_here();
-        // Actions that change a view as a whole go to the open view, even if the one beside
-        // it has the keys.
+        // Actions that change a view as a whole go to the open view, even if the view beside it has
+        // the keys.
         let is_for_all = matches!(action, Action::Group | Action::Layout);
         let pane = if is_for_all {
             focused.leader()
@@ -25,7 +25,8 @@ impl App {
         if focused == PaneId::of(self.view) && self.views.get(pane).is_a_step(action) {
             self.remember();
         }
-        // A row that leads elsewhere is left as it was selected.
+        // The history gets the position from before the action, with the row selected that leads
+        // elsewhere.
         let before = (action == Action::Follow).then(|| self.place());
         match self.with(pane, |view, cx| view.act(cx, action)) {
             Done::Nothing | Done::Here => {}

@@ -1,6 +1,6 @@
-//! Keys typed *ahead*: a view that was just opened has no rows before its first answer, and a
-//! user who knows the keys, or a slow line, sends the next one at once. Keys that need rows
-//! wait for the answer, and the keys behind them wait with them.
+//! Keys typed *ahead*. A view that was just opened has no rows before its first answer, but a user
+//! who knows the keys, or a slow connection, sends the next key immediately. Keys that need rows
+//! wait for the answer, and so do all keys behind them.
 
 use super::keys;
 use super::{Action, App, Effect};
@@ -9,13 +9,13 @@ use crossterm::event::KeyEvent;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A key waits no longer than this for an answer: then it says that nothing is selected.
+/// Maximum time that a key waits for an answer. After that it is handled without rows.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// More keys than this were not typed.
+/// Maximum number of keys that wait. More keys are dropped: nobody types that many ahead.
 const KEYS_MAX: usize = 32;
 
-/// Keys that wait, the first one first.
+/// The keys that wait, in the order in which they were pressed.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     keys: VecDeque<KeyEvent>,
@@ -23,7 +23,7 @@ pub(super) struct Ahead {
 }
 
 impl App {
-    /// Presses a key, or lets it wait for the rows that it needs.
+    /// Handles a key, or lets it wait for the rows that it needs.
     pub(super) fn press_in_turn(&mut self, key: KeyEvent) -> Vec<Effect> {
         if !self.has_to_wait(key) {
             self.ahead.keys.clear();
@@ -38,7 +38,7 @@ impl App {
         Vec::new()
     }
 
-    /// Presses the keys that need not wait any more.
+    /// Handles the keys that need not wait any more.
     pub(super) fn press_those_ahead(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         while let Some(key) = self.ahead.keys.front().copied() {
@@ -52,8 +52,8 @@ impl App {
         effects
     }
 
-    /// Whether a key waits: it needs rows that are not there yet, or others wait before it.
-    /// What leaves, or undoes, never does, and the keys before it are forgotten.
+    /// Whether a key has to wait: it needs rows that are not there yet, or other keys wait before
+    /// it. Keys that quit, suspend or go back never wait, and the keys before them are dropped.
     fn has_to_wait(&self, key: KeyEvent) -> bool {
         if !matches!(self.mode, Mode::Browse) || !self.awaits_rows() {
             return false;
@@ -65,13 +65,13 @@ impl App {
         !leaves && (!self.ahead.keys.is_empty() || self.needs_rows(key))
     }
 
-    /// Whether a key does something with the rows of the view that has the keys.
+    /// Whether a key acts on the rows of the view that has the keys.
     fn needs_rows(&self, key: KeyEvent) -> bool {
         let action = self.keymap.find(key, self.focus());
         action.is_some_and(|action| keys::as_motion(action).is_some() || action.is_of_row())
     }
 
-    /// Whether the view that has the keys has asked for its first answer.
+    /// Whether the view that has the keys waits for the answer to its first question.
     fn awaits_rows(&self) -> bool {
         self.views.get(self.pane_here()).awaits_rows()
     }

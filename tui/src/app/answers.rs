@@ -1,6 +1,6 @@
-//! What views ask for beyond the snapshot. An answer comes a moment after the snapshot that
-//! it belongs to. It is shown when the user presses no keys, so that rows do not move under
-//! the cursor.
+//! The questions of views, and the answers. An answer comes a moment after the snapshot that it
+//! belongs to. It is shown when the user presses no keys, so that rows do not move under the
+//! cursor.
 
 use super::{App, Effect};
 use crate::app::parts::Strip;
@@ -11,8 +11,8 @@ use crate::view_id::ViewId;
 use crate::views::PaneId;
 
 impl App {
-    /// Returns the questions that the visible views have about the shown snapshot, and have
-    /// not asked yet.
+    /// Returns the questions that the visible views have about the shown snapshot and have not
+    /// asked yet.
     pub(super) fn ask(&mut self) -> Vec<Effect> {
         let parts = self.parts();
         let pane = parts.and_then(|parts| parts.pane).map(|(beside, _)| beside);
@@ -23,7 +23,7 @@ impl App {
             Some(Strip::Seconds) => self.seconds.question(&self.shown).map(Question::new),
             Some(Strip::Cpus) | None => None,
         };
-        // The functions ask nothing for themselves.
+        // The view of functions asks no question itself, so that its pane can use the first place.
         let of_pane = of_pane.map(match self.view {
             ViewId::Functions => Effect::Ask,
             _ => Effect::AskBeside,
@@ -33,8 +33,8 @@ impl App {
         asked.into_iter().flatten().collect()
     }
 
-    /// Hands an answer to the view that asked for it. Answers that nobody waits for any
-    /// more are dropped.
+    /// Hands an answer to the view that asked for it. Answers that are not needed any more are
+    /// dropped.
     pub(super) fn receive_answer(&mut self, answer: Answer) {
         let is_calm = self.may_show_answers();
         if let Some(answer) = answer.of::<ReportAnswer>() {
@@ -49,9 +49,9 @@ impl App {
         }
     }
 
-    /// Whether answers are shown as they come: the user presses no key, or the screen is
-    /// frozen. Then they are about what it shows, and after the last one nothing changes any
-    /// more.
+    /// Whether answers are shown as they come: the user presses no key, or the screen is frozen. In
+    /// the latter case they are about the frozen snapshot, and after the last one nothing changes
+    /// any more.
     fn may_show_answers(&self) -> bool {
         self.freezing.frozen.is_some() || self.calm.may_answer(self.now)
     }
@@ -66,7 +66,7 @@ impl App {
         }
     }
 
-    /// Tells the open view that it is about to be left, so that it drops its answers.
+    /// Lets the open view drop its answers, because another view is about to be opened.
     pub(super) fn release(&mut self) {
         self.views.get_mut(PaneId::of(self.view)).release();
     }

@@ -1,4 +1,4 @@
-//! Orders are checked and carried out here, from wherever they come.
+//! Orders are checked and carried out here, independent of where they come from.
 
 use super::{App, DrawCost, Effect};
 use crate::action::Action;
@@ -16,11 +16,10 @@ use profile::FunctionRow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What an order led to: what there is to say about it, and what has to be done outside
-/// of the app.
+/// The result of an order: a notice for the user, and what has to be done outside of the app.
 #[derive(Debug, Default, PartialEq)]
 pub struct Applied {
-    /// What the detail line or the dialog says; None if the screen shows it by itself.
+    /// The notice for the detail line or the dialog. `None` if the screen shows the result itself.
     pub said: Option<Notice>,
     /// What the front end has to do, such as writing a file.
     pub effect: Option<Effect>,
@@ -45,7 +44,7 @@ impl From<Effect> for Applied {
 }
 
 impl App {
-    /// Carries out an order. The error says in one sentence why that is not possible; then
+    /// Carries out an order. The error is a sentence that says why that is not possible; then
     /// nothing has changed.
     pub fn apply(&mut self, order: Order) -> Result<Applied, Notice> {
         match order {
@@ -103,9 +102,8 @@ impl App {
         }
     }
 
-    /// Counts only a process, by its number. A number may have been used again within the
-    /// window: then all processes that had it count. The error says that none of them has
-    /// samples.
+    /// Counts only the process with this pid. If the pid was used again within the window, all
+    /// processes that had it are counted. The error says that none of them has samples.
     fn narrow_to_process(&mut self, pid: u32) -> Result<Applied, Notice> {
         let rows = self.shown.report.processes.iter();
         let lives: Vec<_> = rows.filter(|row| row.pid == pid).collect();
@@ -122,8 +120,8 @@ impl App {
         Ok(said.into())
     }
 
-    /// Counts only a part of the processes or threads, and opens the functions. Both
-    /// together are one step in the history. The error says that nothing else counts anyway.
+    /// Counts only a part of the processes or threads, and opens the functions. Both together are
+    /// one step in the history. The error says that the scope is already narrowed to this part.
     fn narrow_to(&mut self, narrowing: Narrowing) -> Result<Applied, Notice> {
         let last = self.knobs.scope.last();
         if last.is_some_and(|last| last.part == narrowing.part) {
@@ -139,8 +137,7 @@ impl App {
         Ok(said.into())
     }
 
-    /// Sets the window. The error says that the samples have no times, as in some
-    /// recordings.
+    /// Sets the window. The error says that the samples have no times, as in some recordings.
     fn use_window(&mut self, window: Window) -> Result<Applied, Notice> {
         let recording = self.shown.source.recording.as_ref();
         if recording.is_some_and(|recording| recording.lacks.time) {
@@ -150,9 +147,8 @@ impl App {
         Ok(Notice::WindowSet.into())
     }
 
-    /// Lets the window begin where the engine's last report ends. On a frozen screen that
-    /// is the report which was the newest when it was frozen. The error says that no new
-    /// samples come.
+    /// Starts a window at the end of the engine's last report. On a frozen screen that is the
+    /// report which was the newest when it was frozen. The error says that no new samples come.
     fn mark_now(&mut self) -> Result<Applied, Notice> {
         if self.base.run.target != TargetState::Running {
             return Err(Notice::NoNow);
@@ -162,8 +158,8 @@ impl App {
         Ok(Notice::Marked.into())
     }
 
-    /// Chooses the unit of numbers; None: the usual one. The error says that a difference
-    /// has a unit of its own, or that what is shown has no time to count in.
+    /// Chooses the unit of numbers. `None` stands for the default unit. The error says that a
+    /// difference has a unit of its own, or that the shown samples have no time to count in.
     fn count_in(&mut self, unit: Option<Unit>) -> Result<Applied, Notice> {
         let cx = self.context();
         if let Some(fixed) = cx.unit_of_difference() {
@@ -182,7 +178,7 @@ impl App {
         Ok(Notice::UnitSet.into())
     }
 
-    /// Keeps what is shown as the baseline for comparisons.
+    /// Makes what is shown the baseline for comparisons.
     fn compare_with_this(&mut self) -> Result<Applied, Notice> {
         let view = self.shown.view.clone().ok_or(Notice::NothingToWrite)?;
         if self.shown.report.samples == 0 {
@@ -195,8 +191,8 @@ impl App {
         let number = self.asking.baselines;
         let baseline = Baseline::shown(number, view, query, start_ns, whose);
         let baseline = Some(Arc::new(baseline));
-        // Another baseline is a step in the history, so that the one before can be had
-        // again. The first one is none: there is nothing to go back to.
+        // Replacing a baseline is a step in the history, so that the user can go back to the one
+        // before. Setting the first baseline is not a step.
         let is_another = self.knobs.baseline.is_some();
         if is_another {
             self.turn(|knobs| knobs.baseline = baseline);
@@ -213,13 +209,14 @@ impl App {
         .into())
     }
 
-    /// Selects the function of this name, or else the one with most samples whose name
-    /// contains it.
+    /// Selects the function with this name, or else the one with most samples whose name contains
+    /// it.
     fn go_to_function(&mut self, words: &str) -> Result<Applied, Notice> {
         let rows = self.shown.report.functions.iter();
         let found = rows
             .filter(|row| row.name.contains(words))
-            // The name itself before names that contain it, then the one with most samples.
+            // The name itself is preferred to names that contain it, then the one with most
+            // samples.
             .max_by_key(|row| (*row.name == *words, row.total_samples));
         let Some(id) = found.map(|row| row.id) else {
             let why = format!("no function here has '{words}' in its name");
@@ -228,7 +225,7 @@ impl App {
         self.mode = Mode::Browse;
         self.remember();
         let before = self.knobs.clone();
-        // A difference has a list of its own, in which the row could not be selected.
+        // The difference is another list, in which the row could not be selected.
         self.knobs.shows_difference = false;
         self.open(ViewId::Functions);
         self.after_turning(&before);
@@ -237,8 +234,7 @@ impl App {
         Ok(Applied::default())
     }
 
-    /// Sorts the functions by a column, and opens them. The error names the columns that
-    /// there are.
+    /// Sorts the functions by a column, and opens them. The error lists the names of the columns.
     fn sort_functions(&mut self, words: &str) -> Result<Applied, Notice> {
         let columns = FunctionRow::COLUMNS.iter();
         let Some(column) = columns.clone().find(|column| column.words() == words) else {
@@ -255,15 +251,15 @@ impl App {
         Ok(Applied::default())
     }
 
-    /// Writes instructions in this syntax from now on.
+    /// Shows instructions in this syntax from now on.
     fn use_syntax(&mut self, syntax: Syntax) -> Applied {
         self.views.code.set_syntax(syntax);
         Notice::Syntax(syntax.name()).into()
     }
 
-    /// Returns the effect that writes a file, whose format the end of its name tells. A
-    /// file that is there is not overwritten. The error says that the name tells none, or
-    /// that there are no samples yet.
+    /// Returns the effect that writes a file; the extension of its name tells the format. An
+    /// existing file is not overwritten. The error says that the extension tells no format, or that
+    /// there are no samples yet.
     fn write_to(&mut self, name: &str) -> Result<Applied, Notice> {
         let Some(kind) = FileKind::of_path(Path::new(name)) else {
             let why = "its name tells no format: .pft .pb.gz .folded .svg .txt";
@@ -274,7 +270,7 @@ impl App {
         effect.map(Applied::from).ok_or(Notice::NothingToWrite)
     }
 
-    /// Says in the detail line what an order led to, unless the header shows the same, and
+    /// Shows the result of an order in the detail line, unless the header already shows it, and
     /// returns what has to be done outside of the app.
     pub(super) fn show_applied(&mut self, applied: Applied) -> Vec<Effect> {
         if let Some(notice) = applied.said.filter(|notice| !notice.is_in_header()) {
@@ -283,7 +279,7 @@ impl App {
         applied.effect.into_iter().collect()
     }
 
-    /// Carries out an order that came without a key. [`App::take_reply`] then returns the
+    /// Carries out an order that did not come from a key. [`App::take_reply`] then returns the
     /// result.
     pub(super) fn apply_order(&mut self, order: Order) -> Vec<Effect> {
         let (reply, effect) = match self.apply(order) {
@@ -294,8 +290,8 @@ impl App {
         effect.into_iter().collect()
     }
 
-    /// Returns the result of the last [`Event::Order`]: what there is to say, or why it was
-    /// not carried out.
+    /// Returns the result of the last [`Event::Order`]: a notice, or why the order was not carried
+    /// out.
     ///
     /// [`Event::Order`]: super::Event::Order
     pub fn take_reply(&mut self) -> Result<Option<Notice>, Notice> {

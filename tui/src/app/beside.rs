@@ -1,6 +1,5 @@
-//! A second view *beside* the open one, where the screen is wide enough: it
-//! follows what is selected, and costs no key. Its own keys are those of the view
-//! that it is, once the focus is there.
+//! A second view *beside* the open one, shown if the screen is wide enough. It follows the
+//! selection of the open view without any key. When it has the focus, its own keys work.
 
 use super::App;
 use crate::app::mode::Detail;
@@ -14,13 +13,13 @@ use crate::views::tree::Stretch;
 use profile::FunctionId;
 use std::sync::Arc;
 
-/// What was chosen for what stands beside the open view.
+/// The user's choices about the view beside the open one.
 #[derive(Debug)]
 pub struct PaneState {
-    /// Whether the user wants a second view. It is shown where there is room.
+    /// Whether the user wants a second view. It is shown if there is room for it.
     pub(crate) is_wanted: bool,
-    /// The open view, if the keys go to what is beside it. It is compared with the open
-    /// view, so that the focus ends when another view is opened.
+    /// The open view if the keys go to the view beside it. It is compared with the open view, so
+    /// that the focus ends when another view is opened.
     pub(super) focus: Option<ViewId>,
 }
 
@@ -34,14 +33,14 @@ impl Default for PaneState {
 }
 
 impl App {
-    /// Returns how the screen is divided among the views. None if it is too small.
+    /// Returns how the screen is divided among the views, or `None` if it is too small.
     pub fn parts(&self) -> Option<Parts> {
         let whole = self.geometry()?.whole();
         Some(self.share_out(whole))
     }
 
-    /// Divides the body among the open view, what is beside it, the busiest processes and
-    /// the strip.
+    /// Divides the body among the open view, the view beside it, the busiest processes and the
+    /// strip.
     fn share_out(&self, whole: ViewArea) -> Parts {
         let is_wanted = self.pane_state.is_wanted && self.view.lacking(&self.shown).is_none();
         let beside = self.beside().filter(|_| is_wanted);
@@ -49,8 +48,8 @@ impl App {
         Parts::new(whole, self.size, beside, self.shows_busiest(), strip)
     }
 
-    /// Whether the busiest processes are listed above the functions: only while functions
-    /// of all processes are counted.
+    /// Whether the busiest processes are listed above the functions: only if functions of all
+    /// processes are counted.
     fn shows_busiest(&self) -> bool {
         let recording = self.shown.source.recording.as_ref();
         let has_people = recording.is_none_or(|recording| !recording.lacks.people);
@@ -61,8 +60,8 @@ impl App {
             && has_people
     }
 
-    /// Returns what can be shown beside the open view. None where there is nothing, or
-    /// where it would stay empty.
+    /// Returns the view that can be shown beside the open one, or `None` if there is none, or if it
+    /// would stay empty.
     fn beside(&self) -> Option<PaneId> {
         match self.view {
             _ if self.shown.view.is_none() && self.view != ViewId::Processes => None,
@@ -79,8 +78,8 @@ impl App {
         }
     }
 
-    /// Returns what is drawn in a strip of the open view. None if it has none, or if the
-    /// recording does not say when samples were taken.
+    /// Returns what the strip of the open view shows. Returns `None` if the view has no strip, or
+    /// if the recording does not say when samples were taken.
     fn strip(&self) -> Option<Strip> {
         let recording = self.shown.source.recording.as_ref();
         let has_time = recording.is_none_or(|recording| !recording.lacks.time);
@@ -91,20 +90,20 @@ impl App {
         }
     }
 
-    /// Returns where the view with the keys is on the screen.
+    /// Returns the part of the screen that belongs to the view with the keys.
     pub fn part(&self) -> Option<ViewArea> {
         let parts = self.parts()?;
         let pane = parts.pane.filter(|_| self.in_pane().is_some());
         Some(pane.map_or(parts.view, |(_, part)| part))
     }
 
-    /// Returns what is shown beside the open view. None if nothing is.
+    /// Returns what is shown beside the open view, or `None` if nothing is.
     pub fn pane(&self) -> Option<PaneId> {
         let (beside, _) = self.parts()?.pane?;
         Some(beside)
     }
 
-    /// Returns what is shown beside the open view if it has the keys.
+    /// Returns what is shown beside the open view if that has the keys.
     pub fn in_pane(&self) -> Option<PaneId> {
         let is_there = self.pane_state.focus == Some(self.view);
         is_there.then(|| self.pane()).flatten()
@@ -115,7 +114,7 @@ impl App {
         self.in_pane().map_or(self.view, PaneId::view)
     }
 
-    /// Shows or hides what is beside the view. Afterwards the open view has the keys.
+    /// Shows or hides the second view. Afterwards the open view has the keys.
     pub(super) fn toggle_pane(&mut self) {
         if self.size.width < WIDTH_WIDE {
             self.detail = Detail::Notice(Notice::NoPane);
@@ -125,7 +124,7 @@ impl App {
         self.pane_state.focus = None;
     }
 
-    /// Gives the keys to what is beside the view, or back to the open view.
+    /// Gives the keys to the view beside the open one, or back to the open view.
     pub(super) fn move_focus(&mut self) {
         let (is_there, pane) = (self.in_pane().is_some(), self.pane());
         self.focus_on(!is_there && pane.is_some());
@@ -134,12 +133,12 @@ impl App {
         }
     }
 
-    /// Gives the keys to what is beside the view, or to the open view.
+    /// Gives the keys to the view beside the open one, or to the open view.
     pub(super) fn focus_on(&mut self, is_pane: bool) {
         self.pane_state.focus = is_pane.then_some(self.view);
     }
 
-    /// Updates the size of what is beside the view, and lets it follow what is selected.
+    /// Updates the size of the view beside the open one, and lets it follow the selection.
     pub(super) fn settle_pane(&mut self, parts: &Parts) {
         if !matches!(parts.strip, Some((Strip::Seconds, _))) {
             self.seconds.release();
@@ -166,8 +165,8 @@ impl App {
         }
     }
 
-    /// Source and assembly scroll together: the side without the keys follows the one with
-    /// them.
+    /// Source and assembly scroll together: the side without the keys follows the side with the
+    /// keys.
     fn settle_assembly(&mut self, part: ViewArea) {
         let is_led_from_here = self.in_pane().is_some();
         let (source, assembly) = (&mut self.views.code, &mut self.views.assembly);
@@ -181,8 +180,7 @@ impl App {
         assembly.set_line_beside(source.line_here());
     }
 
-    /// Selects in the flame graph the widest frame of the function that is selected in the
-    /// table.
+    /// Selects the widest frame of the function that is selected in the table.
     fn settle_difference(&mut self, part: ViewArea) {
         let row = self
             .shown
@@ -196,8 +194,8 @@ impl App {
         flame.follow(function);
     }
 
-    /// Shows the flame graph of the marked time, or else of the chosen second, or else of
-    /// the window. The map of time shows when the function that is selected there ran.
+    /// Shows the flame graph of the marked time, or else of the selected second, or else of the
+    /// window. The map of time shows when the function that is selected in the graph ran.
     fn settle_stretch(&mut self, part: ViewArea) {
         let (time, flame) = (&mut self.views.time, &mut self.views.stretch_flame);
         let chosen = time

@@ -1,4 +1,4 @@
-//! The [`Context`] in which views are drawn and handle something.
+//! Creates the [`Context`] in which views are drawn and handle actions.
 
 use super::App;
 use crate::context::Context;
@@ -26,7 +26,7 @@ impl App {
         }
     }
 
-    /// Returns the comparison with the baseline, if it is shown in place of the functions.
+    /// Returns the comparison with the baseline if it is shown in place of the functions.
     pub fn difference(&self) -> Option<&Diff> {
         Context::difference_in(&self.shown, &self.knobs, self.view)
     }
@@ -36,7 +36,7 @@ impl App {
         self.difference().filter(|_| self.in_pane().is_none())
     }
 
-    /// Calls `act` with the view of a pane and the context in which it is drawn.
+    /// Calls `act` with the view of a pane and its context.
     pub(super) fn with<R>(
         &mut self,
         pane: PaneId,
@@ -57,7 +57,7 @@ impl App {
         act(self.views.get_mut(pane), &cx)
     }
 
-    /// Calls `act` with the view that has the keys.
+    /// Calls `act` with the view that has the keys and its context.
     pub(super) fn with_focused<R>(
         &mut self,
         act: impl FnOnce(&mut dyn View, &Context<'_>) -> R,
@@ -65,8 +65,8 @@ impl App {
         self.with(self.pane_here(), act)
     }
 
-    /// Our own pid, where the processes of this machine are shown as they run: in a recording,
-    /// and on another machine, another process has that number.
+    /// Returns our own pid if the processes of this machine are shown live. In a recording, and on
+    /// another machine, that pid belongs to another process.
     fn own_pid_here(&self) -> Option<u32> {
         let is_live = self.shown.source.recording.is_none();
         is_live.then_some(self.own_pid)

@@ -1,4 +1,5 @@
-//! The way from the whole to what is looked at, as *crumbs*; each leads back there.
+//! The path in the header, from the whole machine to what is shown. Its steps are called *crumbs*;
+//! a click on one goes back there.
 
 use super::App;
 use crate::app::mode::Detail;
@@ -8,23 +9,22 @@ use crate::views::PaneId;
 use engine::snapshot::Run;
 use std::sync::Arc;
 
-/// One step on the way from the whole machine to what is shown. A click on it goes back
-/// there.
+/// One step of the path in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crumb {
     /// The whole machine, even if only a part of it is sampled.
     System,
     /// What is sampled, if that is not the whole machine.
     Sampled,
-    /// A narrowing of the scope. The first has number 1.
+    /// A narrowing of the scope. The first one has number 1.
     Narrowed(usize),
     /// The function whose page or code is shown.
     Function,
 }
 
 impl App {
-    /// Returns the steps from the whole to what is shown, each with its words. They contain
-    /// names of processes, which have to be sanitized before they are drawn.
+    /// Returns the steps of the path, each with its words. The words contain names of processes,
+    /// which have to be sanitized before they are drawn.
     pub fn crumbs(&self) -> Vec<(Crumb, Arc<str>)> {
         let mut crumbs = vec![(Crumb::System, Run::WHOLE_MACHINE.into())];
         if !self.shown.run.is_of_whole_machine() {
@@ -37,8 +37,8 @@ impl App {
         crumbs
     }
 
-    /// Goes back to what a crumb stands for. From the page or the code of a function it
-    /// goes to the list of functions.
+    /// Goes back to a step of the path. From the page or the code of a function it goes to the list
+    /// of functions.
     pub(super) fn go_to_crumb(&mut self, crumb: Crumb) {
         let steps = match crumb {
             Crumb::Narrowed(steps) => steps,
@@ -46,7 +46,7 @@ impl App {
             Crumb::Function => return,
         };
         if crumb == Crumb::System && !self.shown.run.is_of_whole_machine() {
-            // Only this was sampled: nothing else can be shown.
+            // Nothing but this target was sampled, so nothing else can be shown.
             let sampled = Arc::clone(&self.shown.run.scope);
             self.detail = Detail::Notice(Notice::OnlySampled(sampled));
         }

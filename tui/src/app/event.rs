@@ -17,37 +17,40 @@ pub enum Event {
     Head(Head),
     /// A click on a step of the path in the header.
     Crumb(Crumb),
-    /// A click on a frame above the one that is zoomed into, counted from the root.
+    /// A click on a frame above the zoomed one, counted from the root.
     Ancestor(usize),
+    /// A new size of the terminal.
     Resize(Size),
     Snapshot(Arc<Snapshot>),
-    /// Answers the question of [`Effect::Ask`](super::Effect::Ask).
+    /// The answer to the question of [`Effect::Ask`](super::Effect::Ask) or
+    /// [`Effect::AskBeside`](super::Effect::AskBeside).
     Answer(Answer),
-    /// The result of a [`Effect::Write`](super::Effect::Write).
+    /// The result of [`Effect::Write`](super::Effect::Write).
     Written(Written),
     /// The result of writing a file that belongs to a series.
     Repeated(Written),
-    /// Answers [`Effect::Measure`](super::Effect::Measure): the room in a folder.
+    /// The answer to [`Effect::Measure`](super::Effect::Measure): the free space of a folder.
     Measured(Room),
-    /// Answers [`Effect::Weigh`](super::Effect::Weigh): how many bytes the file will have.
+    /// The answer to [`Effect::Weigh`](super::Effect::Weigh): how many bytes the file will have.
     Weighed(Shape, u64),
     /// This many bytes of the file have been written.
     Progress(u64),
-    /// The editor was closed; the error says why it could not be opened.
+    /// The editor was closed. The error says why it could not be opened.
     Edited(Result<(), String>),
-    /// An order that does not come from a key.
+    /// An order that did not come from a key.
     Order(Order),
-    /// A panic was caught: a sentence without its full stop.
+    /// A panic was caught. The text is a sentence without its full stop.
     Fault(String),
-    /// Comes regularly, for what changes with time alone.
+    /// Comes regularly, for everything that changes with time alone.
     Tick,
-    /// The terminal took this long for a frame. None: it keeps up again.
+    /// The terminal took this long to read a frame. `None` once it keeps up again.
     Behind(Option<Duration>),
 }
 
-/// Which column to sort by, of those that can be sorted by.
+/// A column head, which the rows can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
+    /// The position of the column among those that can be sorted by.
     pub column: usize,
     /// Whether the column is in the view beside the open one.
     pub in_pane: bool,

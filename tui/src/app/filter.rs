@@ -1,4 +1,4 @@
-//! Keys that change the filter.
+//! Handles the keys that change the filter.
 
 use super::{App, Effect};
 use crate::action::FilterAction;
@@ -12,7 +12,7 @@ use profile::filter::{Action, Clause, FrameTest, Ranges, SampleTest, States, Tex
 use std::sync::Arc;
 
 impl App {
-    /// Changes the filter as a key asks for, with the selected function where it is about
+    /// Changes the filter as a key asks for. If the action is about a function, it is the selected
     /// one.
     pub(super) fn filter_by(&mut self, action: FilterAction) -> Vec<Effect> {
         match self.filter_order(action) {
@@ -24,7 +24,7 @@ impl App {
         }
     }
 
-    /// Returns the order that a key for the filter stands for. The error says what it lacks.
+    /// Returns the order for a key that changes the filter. The error says what is missing.
     fn filter_order(&self, action: FilterAction) -> Result<Order, Notice> {
         if action.is_of_row() && self.is_row_gone() {
             return Err(Notice::RowGone);
@@ -51,7 +51,7 @@ impl App {
         clause.map(Order::Clause).ok_or(Notice::NothingSelected)
     }
 
-    /// The clause that drops the processes or threads that are marked, or else selected.
+    /// Returns the clause that excludes the marked processes or threads, or else the selected one.
     fn people_clause(&self) -> Option<Clause> {
         let pane = self.pane_here();
         let narrowing = self.views.get(pane).narrowing(&self.context_of(pane))?;
@@ -83,7 +83,7 @@ impl App {
         Some(Clause::function(action, &name))
     }
 
-    /// Returns name and module of the selected function. None for rows that stand for
+    /// Returns name and module of the selected function, or `None` for rows that stand for
     /// something else.
     fn selected_function(&self) -> Option<(Arc<str>, Arc<str>)> {
         let pane = self.pane_here();
@@ -94,7 +94,7 @@ impl App {
         function.named
     }
 
-    /// Returns the order to take a clause out of the filter, or to add it if it is not in there.
+    /// Returns the order that removes a clause from the filter, or adds it if it is not there.
     fn toggled(&self, clause: Clause) -> Order {
         let mut filter = self.knobs.filter.clone();
         if !filter.remove(&clause) {
@@ -103,8 +103,8 @@ impl App {
         Order::Filter(filter)
     }
 
-    /// Returns the order to go to the next state of kernel or user frames: shown, hidden, shown
-    /// alone, shown.
+    /// Returns the order for the next state of kernel or user frames: shown, hidden, shown alone,
+    /// and shown again.
     fn next_kind(&self, test: FrameTest) -> Order {
         let clause = |action| Clause::Stack {
             action,
@@ -115,7 +115,7 @@ impl App {
             _ => FrameTest::Kernel,
         };
         let mut filter = self.knobs.filter.clone();
-        // One kind alone, and then the other one: nothing is of both.
+        // "Only kernel" and "only user" together would leave no frames.
         filter.remove(&Clause::Stack {
             action: Action::Only,
             test: other,

@@ -1,4 +1,4 @@
-//! Freezing the screen, now or later, while sampling goes on.
+//! Freezes the screen, now or later, while sampling goes on.
 
 use super::App;
 use engine::snapshot::Snapshot;
@@ -8,12 +8,12 @@ use std::time::Duration;
 /// Whether the screen is frozen, or will be.
 #[derive(Debug, Default)]
 pub struct Freezing {
-    /// None while the screen follows new samples.
+    /// `None` while the screen follows new samples.
     pub frozen: Option<Frozen>,
     later: Option<FreezeLater>,
 }
 
-/// A frozen screen: when it was frozen, and the newest snapshot since then, which is shown
+/// A frozen screen: since when it is frozen, and the newest snapshot since then, which is shown
 /// when the user goes on.
 #[derive(Debug)]
 pub struct Frozen {
@@ -25,18 +25,18 @@ pub struct Frozen {
 #[derive(Debug)]
 struct FreezeLater {
     after: Duration,
-    /// When the first samples came; None before that.
+    /// When the first samples came. `None` before that.
     since: Option<Duration>,
 }
 
 impl App {
-    /// Freezes the screen this long after the first samples have come. None cancels that.
+    /// Freezes the screen this long after the first samples. `None` cancels that.
     pub fn freeze_after(&mut self, after: Option<Duration>) {
         self.freezing.later = after.map(|after| FreezeLater { after, since: None });
     }
 
-    /// Freezes the screen if the time for it has come. This happens once: a user who goes
-    /// on is not stopped again.
+    /// Freezes the screen if its time has come. This happens only once, so that a user who goes on
+    /// is not stopped again.
     pub(super) fn freeze_if_due(&mut self) {
         let (now, samples) = (self.now, self.base.report.samples);
         let Some(later) = &mut self.freezing.later else {
@@ -62,7 +62,7 @@ impl App {
                     since: self.now,
                     waiting: None,
                 });
-                // What stays is in order.
+                // The rows that remain on the screen have to be sorted.
                 self.take_waiting();
                 if self.calm.pending {
                     self.refresh(true);

@@ -1,6 +1,5 @@
-//! The *history*: the places where the screen has been. After narrowing, filtering or
-//! opening something the user can go back, and forward again, and finds everything as it
-//! was left.
+//! The *history* contains the earlier positions of the screen. After narrowing, filtering or
+//! opening something the user can go back and forward again, and finds everything as it was.
 
 use crate::knobs::Knobs;
 use crate::view_id::ViewId;
@@ -8,45 +7,44 @@ use crate::views::PaneId;
 use std::any::Any;
 use std::sync::Arc;
 
-/// How many steps are kept; the oldest are forgotten.
+/// Maximum number of steps. The oldest are dropped.
 const STEPS_MAX: usize = 100;
 
-/// All that is needed to show again what was shown at a moment.
+/// Everything that is needed to show again what was shown at one time.
 #[derive(Debug, Clone)]
 pub struct ScreenPosition {
     pub view: ViewId,
     pub knobs: Knobs,
-    /// What each view with a tab needs to return to how it was.
+    /// What each pane needs in order to restore its state.
     pub panes: Vec<(PaneId, Arc<dyn Any + Send + Sync>)>,
 }
 
 impl ScreenPosition {
-    /// Returns what a pane has saved of itself. None if it saved nothing.
+    /// Returns what a pane has stored about its state, or `None` if it stored nothing.
     pub fn of(&self, pane: PaneId) -> Option<&dyn Any> {
         let (_, place) = self.panes.iter().find(|(other, _)| *other == pane)?;
         Some(&**place)
     }
 }
 
-/// The places that one can go back and forward to.
+/// The positions that the user can go back and forward to.
 #[derive(Debug, Default)]
 pub struct History {
     back: Vec<ScreenPosition>,
     forward: Vec<ScreenPosition>,
-    /// Whether the last step only changed the window. The next change of the window then
-    /// belongs to the same step.
+    /// Whether the last step only changed the window. The next change of the window then belongs to
+    /// the same step.
     is_window: bool,
 }
 
 impl History {
-    /// Remembers the place that is about to be left.
+    /// Stores the position that is about to be left.
     pub fn leave(&mut self, place: ScreenPosition) {
         self.is_window = false;
         self.push(place);
     }
 
-    /// Remembers the place before the window changes. Several changes in a row are one
-    /// step.
+    /// Stores the position before the window changes. Several changes in a row are one step.
     pub fn leave_window(&mut self, place: ScreenPosition) {
         let is_same = |last: &ScreenPosition| last.view == place.view;
         if !(self.is_window && self.back.last().is_some_and(is_same)) {
@@ -55,13 +53,13 @@ impl History {
         self.is_window = true;
     }
 
-    /// Returns the place that one step back would lead to.
+    /// Returns the position that one step back would lead to.
     pub fn last(&self) -> Option<&ScreenPosition> {
         self.back.last()
     }
 
-    /// Takes one step back from `here`, to which [`Self::forward`] then leads. None if
-    /// there is no earlier place.
+    /// Takes one step back from `here`, to which [`Self::forward`] then leads. Returns `None` if
+    /// there is no earlier position.
     pub fn back(&mut self, here: ScreenPosition) -> Option<ScreenPosition> {
         let place = self.back.pop()?;
         self.is_window = false;
@@ -69,8 +67,8 @@ impl History {
         Some(place)
     }
 
-    /// Takes one step forward from `here`. None if there was no step back before, or
-    /// something else was done since.
+    /// Takes one step forward from `here`. Returns `None` if the user did not step back before, or
+    /// has done something else since.
     pub fn forward(&mut self, here: ScreenPosition) -> Option<ScreenPosition> {
         let place = self.forward.pop()?;
         self.is_window = false;

@@ -1,11 +1,11 @@
 //! The *code* of one function: its source text, its instructions, or both, with the samples of
-//! each. The view is a list of rows. The layout says which rows there are; in every layout they
-//! add up to all samples of the function.
+//! each. The view is a list of rows. The layout decides which rows there are; in every layout their
+//! samples add up to all samples of the function.
 
 mod answer;
 mod before;
 pub mod draw;
-/// The selected row, and rows that are found.
+/// The selected row, and the search for rows.
 mod here;
 /// Jumps from one instruction to another.
 mod jumps;
@@ -13,7 +13,7 @@ mod lines;
 mod notes;
 mod row;
 mod rows;
-/// Source text and instructions side by side.
+/// Source text and instructions side by side, in two panes.
 mod split;
 mod view;
 pub mod words;
@@ -33,10 +33,10 @@ use profile::{FunctionId, Metric};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is shown of the code.
+/// Which parts of the code are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
-    /// Source text, and below lines with samples their instructions.
+    /// Source text, and below each line that has samples its instructions.
     #[default]
     Both,
     Source,
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// Returns the layout's name, for the key line and the file in which it is kept.
+    /// Returns the name of the layout, for the line of keys and for the file that keeps it.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Both => "source+asm",
@@ -63,39 +63,44 @@ impl Layout {
     }
 }
 
-/// A function, and a position in its code; the history keeps it to come back.
+/// A function and a position in its code. The history keeps it for steps back.
 #[derive(Debug, Clone)]
 pub struct CodePosition {
     pub function: FunctionId,
-    /// `None` until there is something to select.
+    /// The selected row. `None` until there are rows.
     held: Option<RowKey>,
     offset: usize,
-    /// The user has selected no row yet: the hottest row is selected, whichever it becomes.
+    /// The user has not selected a row yet, so that the hottest row is selected in every new
+    /// answer.
     is_untouched: bool,
-    /// The value of `Code::visits` when the code was opened: a new one has files read anew.
+    /// The value of `Code::visits` when the code was opened. With a new value, files are read
+    /// again.
     visit: u64,
 }
 
-/// What Enter on a row asks for.
+/// What Enter on a row opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
+/// The code of this function.
 pub enum Follow {
     Code(FunctionId),
-    /// The function of that name: it is called here, but no sample was taken in that call.
+    /// The code of the function with this name. It is called here, but no sample was taken during
+    /// that call.
     Name(Arc<str>),
     /// The row of the same code that a jump leads to, by its number.
     Row(usize),
+    /// The row leads nowhere.
     Nothing,
 }
 
-/// Why no editor can be opened.
+/// There is no source text that an editor could open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoSource;
 
-/// The state of a pane with code: the function, the rows, and which of them is selected. The
-/// source text and the instructions beside it are two of these.
+/// The state of a pane with code: the function, the rows, and which row is selected. When source
+/// text and instructions are shown side by side, each of the two panes has such a state.
 #[derive(Debug, Default)]
 pub struct Code {
-    /// The line that is selected in the source text, if this is the pane beside it.
+    /// In the pane with the instructions: the line that is selected in the source text beside it.
     line_beside: Option<u32>,
     desk: Desk<CodeWanted, CodeAnswer>,
     place: Option<CodePosition>,
@@ -105,42 +110,46 @@ pub struct Code {
     jumps: Vec<Jump>,
     notes: Vec<String>,
     width: u16,
-    /// Lines of the body, and how many of them the notes leave to the rows.
+    /// Number of lines of the body, notes included.
+    /// `height` is the number of lines that the notes leave to the rows.
     body: usize,
     height: usize,
     find: Option<Find>,
     /// The numbers of the rows that match `find`.
     found: Vec<usize>,
+    /// How often code was opened or read again.
     visits: u64,
-    /// The instructions stand in a pane of their own beside this one.
+    /// The instructions are shown in a pane of their own beside this one.
     is_split: bool,
-    /// The row that was selected before the panes were split, and the row it became then. When
-    /// they are joined, the first is selected again if the second still was.
+    /// The row that was selected before the panes were split, and the row that was selected after
+    /// it. When the panes are joined and the second is still selected, the first is selected again.
     unsplit: Option<(RowKey, RowKey)>,
-    /// The row that was selected in the other pane when this one last followed it.
+    /// The row that was selected in the source text when this pane last followed it.
     followed: Option<RowKey>,
 }
 
 impl Code {
-    /// Returns the answer on the screen; None until there is one about the open function.
+    /// Returns the answer on the screen, or `None` if there is no answer about the open function
+    /// yet.
     pub fn answer(&self) -> Option<&CodeAnswer> {
         let shown = self.desk.shown()?;
-        // The answer about the function that was open before does not count.
+        // An answer about the function that was open before does not count.
         let wanted = shown.view.function_of(self.place.as_ref()?.function);
         (shown.function.id == wanted).then_some(&**shown)
     }
 
-    /// Returns the function that is open, with or without an answer yet; None before the first.
+    /// Returns the function that is open, with or without an answer, or `None` if none was opened
+    /// yet.
     pub fn function(&self) -> Option<FunctionId> {
         self.place.as_ref().map(|place| place.function)
     }
 
-    /// Returns the open function and the position in its code; None before the first.
+    /// Returns the open function and the position in its code, or `None` if none was opened yet.
     pub fn place(&self) -> Option<CodePosition> {
         self.place.clone()
     }
 
-    /// The layout that is drawn: the chosen one, or another one where source text or
+    /// Returns the layout that is drawn: the chosen one, or another one if source text or
     /// instructions are missing.
     pub fn layout(&self) -> Layout {
         let answer = self.answer();
@@ -149,7 +158,7 @@ impl Code {
         })
     }
 
-    /// Whether it can be drawn in more than one.
+    /// Whether the code can be drawn in more than one layout.
     pub fn has_layouts(&self) -> bool {
         let drawn = |answer: &CodeAnswer| rows::possible(Layout::Both, &answer.body);
         self.answer()
@@ -161,7 +170,7 @@ impl Code {
         self.syntax
     }
 
-    /// Opens the code of a function at its hottest row. Its files are read anew.
+    /// Opens the code of a function at its hottest row. The files are read again.
     pub fn open(&mut self, function: FunctionId) {
         self.visits += 1;
         self.return_to(CodePosition {
@@ -173,7 +182,7 @@ impl Code {
         });
     }
 
-    /// Has the files of the open function read anew: what is on disk may have changed.
+    /// Reads the files of the open function again, because they may have changed on disk.
     pub fn look_again(&mut self) {
         self.visits += 1;
         if let Some(place) = &mut self.place {
@@ -181,15 +190,15 @@ impl Code {
         }
     }
 
-    /// Opens the function of a place, at its position. There are no rows until there is an
-    /// answer about it.
+    /// Opens the function of this position, and scrolls there. There are no rows until there is an
+    /// answer about the function.
     pub fn return_to(&mut self, place: CodePosition) {
         self.place = Some(place);
         self.rebuild();
     }
 
-    /// Returns what to ask about the open function; None if none is open, or if that question
-    /// is asked or answered already.
+    /// Returns the question about the open function. Returns `None` if no function is open, or if
+    /// the question was asked already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<CodeWanted>> {
         let place = self.place.as_ref()?;
         let wanted = CodeWanted {
@@ -200,16 +209,15 @@ impl Code {
         self.desk.ask(snapshot, wanted)
     }
 
-    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it: none
-    /// is shown yet, files were to be read anew, or a knob was turned. Returns whether it is
-    /// shown.
+    /// Takes an answer, and returns whether it is shown now. It is if `is_calm`, or if the screen
+    /// waits for it: because none is shown yet, files were to be read again, or a knob was turned.
+    /// Otherwise it is kept.
     pub fn receive(&mut self, answer: Arc<CodeAnswer>, is_calm: bool) -> bool {
         let key = answer.key;
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        // The screen waits for files that were to be read anew, and for what a knob was turned
-        // to.
+        // The screen waits for the answer if files were to be read again or a knob was turned.
         let shown = self.desk.shown();
         let shown = shown.map(|shown| (shown.key.what.visit, shown.key.turn));
         let is_other = shown != Some((key.what.visit, key.turn));
@@ -225,7 +233,7 @@ impl Code {
         is_taken
     }
 
-    /// Frees the answer and the rows, because the view was left; the open function stays.
+    /// Frees the answer and the rows when the view is left. The open function stays.
     pub fn release(&mut self) {
         self.desk.clear();
         self.rows = Vec::new();
@@ -233,8 +241,7 @@ impl Code {
         self.notes = Vec::new();
     }
 
-    /// Sets the size of the body in cells, notes included. The rows are made anew if it
-    /// changed.
+    /// Sets the size of the body in cells, notes included. If it changed, the rows are built again.
     pub fn resize(&mut self, width: u16, height: usize) {
         if (self.width, self.body) != (width, height) {
             (self.width, self.body) = (width, height);
@@ -242,25 +249,26 @@ impl Code {
         }
     }
 
-    /// The layout that was chosen, even if it cannot be drawn for this function.
+    /// Returns the layout that was chosen, even if it cannot be drawn for this function.
     pub fn wanted_layout(&self) -> Layout {
         self.layout
     }
 
-    /// Sets layout and syntax as they were kept from an earlier run.
+    /// Sets the layout and the syntax that were saved in an earlier run.
     pub fn set_look(&mut self, layout: Layout, syntax: Syntax) {
         (self.layout, self.syntax) = (layout, syntax);
         self.rebuild();
     }
 
-    /// Switches to the next layout; the same line or instruction stays selected.
+    /// Switches to the next layout. The same line or instruction stays selected.
     pub fn next_layout(&mut self) {
         let before = self.selected().cloned();
         self.layout = self.layout.next();
         self.rebuild_at(before);
     }
 
-    /// Sets the syntax of instructions. A search is repeated, as the text is another.
+    /// Sets the syntax of instructions. The search is repeated, because the texts of the rows
+    /// change.
     pub fn set_syntax(&mut self, syntax: Syntax) {
         self.syntax = syntax;
         self.find_rows();
@@ -272,30 +280,31 @@ impl Code {
         &self.rows
     }
 
-    /// Lines of text above the rows, which say what of the code is missing and why.
+    /// Returns the lines of text above the rows, which say what part of the code is missing and
+    /// why.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The rows on the screen, and which of them is selected.
+    /// Returns the rows on the screen, each with whether it is selected.
     pub fn shown(&self) -> impl Iterator<Item = (&CodeRow, bool)> {
         let (offset, selected) = (self.offset(), self.selected_index());
         let rows = self.rows.iter().enumerate().skip(offset).take(self.height);
         rows.map(move |(at, row)| (row, Some(at) == selected))
     }
 
-    /// The numbers of the rows on the screen, counted from 0 over all rows.
+    /// Returns the numbers of the rows on the screen. Rows are counted from 0.
     pub fn rows_shown(&self) -> Range<usize> {
         let start = self.offset().min(self.rows.len());
         start..(start + self.height).min(self.rows.len())
     }
 
-    /// Returns the number of the selected row, from 0 over all rows; None without an answer.
+    /// Returns the number of the selected row, counted from 0, or `None` without an answer.
     pub fn selected_row(&self) -> Option<usize> {
         self.selected_index()
     }
 
-    /// Returns the jumps between rows of instructions, to be drawn as lines in the margin.
+    /// Returns the jumps between rows of instructions, which are drawn as lines in the margin.
     pub fn jumps(&self) -> &[Jump] {
         &self.jumps
     }
@@ -309,13 +318,13 @@ impl Code {
         self.rows.iter().position(|row| row.key() == Some(key))
     }
 
-    /// Returns the selected row; None without an answer.
+    /// Returns the selected row, or `None` without an answer.
     pub fn selected(&self) -> Option<&CodeRow> {
         self.rows.get(self.selected_index()?)
     }
 
-    /// Makes the rows anew. The selected row stays on its line of the screen; if it is gone, or
-    /// the user has selected none yet, the hottest row is selected.
+    /// Builds the rows again. The selected row stays on its line of the screen. If it is gone, or
+    /// the user has not selected a row yet, the hottest row is selected.
     fn rebuild(&mut self) {
         let line = self.selected_index().map(|at| at - self.offset().min(at));
         self.make_rows();
@@ -331,7 +340,7 @@ impl Code {
         }
     }
 
-    /// Makes the rows anew, and selects the row that shows the same place as `before` did; the
+    /// Builds the rows again, and selects the row that shows the same place as `before` did, or the
     /// hottest row if there is none.
     fn rebuild_at(&mut self, before: Option<CodeRow>) {
         self.make_rows();
@@ -361,14 +370,14 @@ impl Code {
     fn select_hottest(&mut self) {
         let samples = |at: &usize| self.rows[*at].samples();
         let all: Vec<usize> = self.selectable().collect();
-        // The first of those that are equal.
+        // The first one of several with equal samples.
         let Some(at) = all.into_iter().rev().max_by_key(samples) else {
             return;
         };
         if self.selected_index().is_none() {
             self.center(at);
         } else if self.rows[at].samples() > 0 {
-            // Text that is being read does not move under the eyes.
+            // While the row is visible, text that the user is reading does not move.
             if self.is_seen(at) {
                 self.hold(at)
             } else {
@@ -394,8 +403,8 @@ impl Code {
         }
     }
 
-    /// Scrolls to `offset`, or to the nearest position at which the selected row can be seen.
-    /// Where no row above it can be selected, the heads above it are shown as well.
+    /// Scrolls to `offset`, or to the nearest position at which the selected row is visible. If no
+    /// row above it can be selected, the heads above it are shown as well.
     fn scroll(&mut self, offset: usize, selected: usize) {
         let last = self.rows.len().saturating_sub(self.height);
         let first = (selected + 1).saturating_sub(self.height);
@@ -413,7 +422,7 @@ impl Code {
         (self.offset()..self.offset() + self.height).contains(&at)
     }
 
-    /// Selects a row, and scrolls to it wherever it is.
+    /// Selects a row, and scrolls to it if it is not visible.
     pub fn jump_to(&mut self, at: usize) {
         self.touch();
         if self.is_seen(at) {
@@ -434,7 +443,7 @@ impl Code {
         self.scroll(offset, at);
     }
 
-    /// Moves the selection. Steps and pages count only rows that can be selected.
+    /// Moves the selection. Rows that cannot be selected are skipped and not counted.
     pub fn go(&mut self, motion: Motion) {
         let Some(here) = self.selected_index() else {
             return;
@@ -453,19 +462,21 @@ impl Code {
             .map(|(at, _)| at)
     }
 
-    /// Selects the row on a line of the body, from 0 at the top; nothing on a note or a head.
+    /// Selects the row on a line of the body, counted from 0 at the top. A note or a head cannot be
+    /// selected.
     pub fn select_line(&mut self, line: usize) {
         if let Some(line) = line.checked_sub(self.notes.len()) {
             self.select(self.offset() + line);
         }
     }
 
-    /// Selects the next row with many samples, or the one before if `down` is false; after the
-    /// last comes the first. Returns which of these rows it is, from 1, and how many there are;
-    /// None if no row is selected or hot.
+    /// Selects the next hot row (see [`rows::hot`]), or the previous one if `down` is false; after
+    /// the last one comes the first. Returns its position among the hot rows, counted from 1, and
+    /// their number. Returns `None` if no row is selected, or none is hot.
     pub fn go_hot(&mut self, down: bool) -> Option<(usize, usize)> {
         let answer = self.answer();
-        // Who waits does so in what it calls: a line has next to no time of its own.
+        // A thread waits in a function that the line calls, so that a line itself has next to no
+        // waiting time.
         let metric = answer.and_then(CodeAnswer::metric);
         let waiting = answer.filter(|_| metric.is_some_and(Metric::is_waiting));
         let hot = rows::hot(&self.rows, |row| match waiting {

@@ -1,12 +1,11 @@
-//! How a view is drawn.
+//! The trait that draws a view.
 
 use crate::context::{Context, DetailRoom};
 use crate::widgets::theme::Theme;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-/// What a view needs to draw itself: colors, the buffer of the terminal, and its part of the
-/// screen.
+/// What a view draws with: colors, the buffer of the terminal, and its part of the screen.
 pub struct Canvas<'c, 'f> {
     pub theme: &'c Theme,
     pub frame: &'c mut Frame<'f>,
@@ -15,21 +14,22 @@ pub struct Canvas<'c, 'f> {
     pub body: Rect,
 }
 
-/// The drawing of a view, apart from its behaviour, which is [`super::View`].
+/// The drawing of a view. The behavior of the view is in [`super::View`].
 pub trait Draw {
-    /// Draws heads and body. It changes nothing but the buffer of the terminal.
+    /// Draws heads and body. It changes only the buffer of the terminal.
     fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>);
 
-    /// The number of the column whose head is drawn in cell `x` of the line of heads, among the
-    /// columns that can be sorted by; None if there is no such head.
+    /// Returns the number of the column whose head is in cell `x` of the line of heads, counted
+    /// among the columns that can be sorted by. Returns `None` if there is no such head.
     fn head_at(&self, _cx: &Context<'_>, _width: u16, _theme: &Theme, _x: u16) -> Option<usize> {
         None
     }
 
-    /// The text of the detail line, about the selected row.
+    /// Returns the text of the detail line, about the selected row.
     fn detail(&self, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String;
 
-    /// The words of the detail line that lead to source text, and the path to it.
+    /// Returns the part of the detail line that names a place in source text, and the path of the
+    /// file.
     fn source(&self, _cx: &Context<'_>) -> Option<(String, String)> {
         None
     }

@@ -1,12 +1,13 @@
-//! The *flame graph*: the call tree drawn as bars, each as wide as its share of the samples,
-//! the root on top. Trees come from the thread that answers questions. What is zoomed into and
-//! selected is kept here as ways from the root, so that it is the same frame in the next tree.
+//! The *flame graph*: the call tree drawn as bars with the root on top. The width of a bar is its
+//! share of the samples. The thread that answers questions builds the trees. The zoomed frame and
+//! the selected one are stored as ways from the root, so that the same frames are found in the next
+//! tree.
 
-/// Colors of modules.
+/// The colors of modules.
 mod colors;
 pub mod draw;
 mod layout;
-/// Moving from one frame to another.
+/// Moves the selection from one frame to another.
 mod moves;
 pub mod tints;
 mod view;
@@ -25,51 +26,54 @@ use profile::diff::{Diff, Sides};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use std::sync::Arc;
 
-/// From this size on the names of the frames above the zoomed one have a line of their own.
+/// From this width on the names of the frames above the zoomed one have a line of their own.
 const WIDTH_WITH_PATH: u16 = 160;
+/// The body needs this many lines for the same.
 const BODY_WITH_PATH: usize = 30;
 
-/// The state of a flame graph: the tree, what of it is zoomed into and selected, and the bars
-/// that follow from these.
+/// The state of a flame graph: the tree, the zoomed and the selected frame, and the bars that
+/// result from these.
 #[derive(Debug, Default)]
 pub struct Flame {
     desk: TreeDesk,
     zoom: Way,
     outside: Vec<Outside>,
-    /// Counts all zooms, also those that were left again.
+    /// Number of zooms so far, including those that were undone.
     zooms: u64,
-    /// The frame that the user selected; None while nothing was selected.
+    /// The frame that the user selected. `None` if nothing was selected yet.
     held: Option<Way>,
-    /// The way to the deepest frame that was selected: going down follows it.
+    /// The way to the deepest frame that was selected. Moving down follows it.
     trail: Way,
     layout: Layout,
     colors: Colors,
     selected: Spot,
     /// The held frame has no bar of its own: it is too narrow, outside of the zoom, or gone.
     is_hidden: bool,
-    /// Runs of frames with one child each have a row for every frame.
+    /// Every frame has a row of its own. Otherwise a run of frames with one child each shares a
+    /// row.
     unfolds: bool,
-    /// The first row on the screen.
+    /// Number of the first row on the screen.
     offset: usize,
     width: u16,
-    /// Lines of the body: for the bars, the legend below them, and the names above the zoom.
+    /// Number of lines of the body: for the bars, the legend below them, and the names above the
+    /// zoom.
     body: usize,
     find: Option<Find>,
-    /// The function that was selected last in the table that this graph stands beside.
+    /// The function that was last selected in the table beside this graph.
     followed: Option<FunctionId>,
 }
 
-/// The state before a zoom, to be restored when the zoom is left.
+/// The state before a zoom, restored when the zoom is undone.
 #[derive(Debug, Clone)]
 struct Outside {
     way: Way,
-    /// How far it was scrolled.
+    /// The first row on the screen.
     offset: usize,
-    /// The number of the zoom that left it, counted from 1 over all zooms there were.
+    /// The number of the zoom that left this state; zooms are counted from 1.
     zoom: u64,
 }
 
-/// A graph as it was left: what has to be kept to come back to it.
+/// A position in a flame graph. The history keeps it for steps back.
 #[derive(Debug, Clone)]
 pub struct FlamePosition {
     look: Look,
@@ -82,14 +86,14 @@ pub struct FlamePosition {
 }
 
 impl FlamePosition {
-    /// How often the user had zoomed when the graph was left.
+    /// Returns how often the user had zoomed when this position was left.
     pub fn zooms(&self) -> u64 {
         self.zooms
     }
 }
 
 impl Flame {
-    /// Returns what has to be kept to come back to what is shown now.
+    /// Returns the present position.
     pub fn place(&self) -> FlamePosition {
         FlamePosition {
             look: self.desk.look(),
@@ -102,8 +106,8 @@ impl Flame {
         }
     }
 
-    /// Goes back to a place. If that needs a tree of another direction or grouping, there are
-    /// no bars until it comes.
+    /// Goes back to a position. If it needs a tree of another direction or grouping, there are no
+    /// bars until that tree arrives.
     pub fn return_to(&mut self, place: FlamePosition) {
         self.zoom = place.zoom;
         self.outside = place.outside;
@@ -117,22 +121,22 @@ impl Flame {
         }
     }
 
-    /// Whether [`Flame::zoom_out`] would leave a zoom that came after the first `zooms` ones.
+    /// Whether [`Flame::zoom_out`] would undo a zoom that came after the first `zooms` ones.
     pub fn has_zoomed_since(&self, zooms: u64) -> bool {
         self.outside.last().is_some_and(|last| last.zoom > zooms)
     }
 
-    /// Returns the tree on the screen; None before the first answer.
+    /// Returns the tree on the screen, or `None` before the first answer.
     pub fn tree(&self) -> Option<&CallTree> {
         self.desk.tree()
     }
 
-    /// Returns whether callees stand below their callers, or callers below their callees.
+    /// Returns whether callees are below their callers, or callers below their callees.
     pub fn direction(&self) -> Direction {
         self.desk.direction()
     }
 
-    /// The rows on the screen, each with its number; 0 is the row of the zoomed frame.
+    /// Returns the rows on the screen, each with its number. Row 0 is that of the zoomed frame.
     pub fn shown(&self) -> impl Iterator<Item = (usize, &Vec<Bar>)> {
         let rows = self.layout.rows.iter().enumerate();
         rows.skip(self.offset).take(self.height())
@@ -143,7 +147,7 @@ impl Flame {
         self.offset
     }
 
-    /// Returns how many rows there are below the last one on the screen.
+    /// Returns the number of rows below the last one on the screen.
     pub fn rows_below(&self) -> usize {
         self.layout
             .rows
@@ -151,23 +155,23 @@ impl Flame {
             .saturating_sub(self.offset + self.height())
     }
 
-    /// Returns where the selected bar is. The bar on top is selected until the user selects
-    /// another.
+    /// Returns the position of the selected bar. The bar on top is selected until the user selects
+    /// another one.
     pub fn selected_spot(&self) -> Spot {
         self.selected
     }
 
-    /// Returns the selected bar; None while there are no bars.
+    /// Returns the selected bar, or `None` if there are no bars.
     pub fn selected(&self) -> Option<&Bar> {
         self.layout.bar(self.selected)
     }
 
-    /// The bar above the selected one.
+    /// Returns the bar above the selected one.
     pub fn parent(&self) -> Option<&Bar> {
         self.layout.bar(self.layout.parent(self.selected)?)
     }
 
-    /// Returns the color of a bar's module. What is drawn may be another color, or none: see
+    /// Returns the color of a bar's module. The bar may be drawn in another color, or in none: see
     /// [`tints::Tints::of`].
     pub fn tint(&self, bar: &Bar) -> Tint {
         self.colors.of(bar.function.as_deref())
@@ -178,19 +182,19 @@ impl Flame {
         self.colors.legend()
     }
 
-    /// How many samples and seconds both sides have, while two are compared.
+    /// Returns the samples and seconds of both sides if two are compared.
     pub fn sides(&self) -> Option<&Sides> {
         self.desk.trees()?.sides()
     }
 
-    /// The stretch of time that the graph on the screen is of, if it is compared with the rest
-    /// of the time that is kept; else None.
+    /// Returns the stretch of time that the graph on the screen covers, if it is compared with the
+    /// rest of the time that is kept, otherwise `None`.
     pub fn stretch(&self) -> Option<Stretch> {
         self.desk.shown()?.key.what.stretch
     }
 
-    /// Makes the next graph one of a stretch of time, compared with the rest of the time that
-    /// is kept; with None, the usual graph of the window.
+    /// Asks for the graph of a stretch of time, compared with the rest of the time that is kept, or
+    /// with `None` for the usual graph of the window.
     pub fn set_stretch(&mut self, stretch: Option<Stretch>) {
         if stretch.is_some() != self.desk.stretch.is_some() {
             self.desk.clear();
@@ -199,17 +203,16 @@ impl Flame {
         self.desk.stretch = stretch;
     }
 
-    /// By how much a frame has become more: its amount now less its amount before, in
-    /// milliseconds of CPU per second, or in percentage points if time is not known. 0 if
+    /// Returns by how much a frame has grown: its amount now minus its amount before, in
+    /// milliseconds of CPU per second, or in percentage points if times are not known. Returns 0 if
     /// nothing is compared.
     pub fn change(&self, bar: &Bar) -> f64 {
         let pair = self.sides().zip(bar.before);
         pair.map_or(0.0, |(sides, before)| sides.change(before, bar.samples))
     }
 
-    /// Whether the change of a frame is larger than chance makes it. `diff` judges a comparison
-    /// with a baseline; the tree has a test of its own if it is of a stretch of time. False if
-    /// nothing is compared.
+    /// Whether the change of a frame is statistically significant. `diff` judges a comparison with
+    /// a baseline; a tree of a stretch of time has a test of its own. False if nothing is compared.
     pub fn is_sure(&self, bar: &Bar, diff: Option<&Diff>) -> bool {
         let Some(before) = bar.before else {
             return false;
@@ -220,18 +223,19 @@ impl Flame {
         }
     }
 
-    /// The frames below the zoomed one that only the tree compared with has, most samples
-    /// first.
+    /// Returns the frames below the zoomed one that exist only in the tree compared with, most
+    /// samples first.
     pub fn gone(&self) -> &[Gone] {
         &self.layout.gone
     }
 
     /// Returns whether the graph begins at another frame than the root.
+    /// Whether the graph starts at another frame than the root.
     pub fn is_zoomed(&self) -> bool {
         !self.zoom.is_empty()
     }
 
-    /// The names of the frames between the root and the zoomed frame, the outermost first.
+    /// Returns the names of the frames between the root and the zoomed frame, the outermost first.
     pub fn ancestors(&self) -> Vec<Arc<str>> {
         let Some(tree) = self.tree() else {
             return Vec::new();
@@ -243,23 +247,23 @@ impl Flame {
             .collect()
     }
 
-    /// How many samples lie to the left of the zoomed frame in the graph of the root, and how
-    /// many it has itself; None if it is not in the tree.
+    /// Returns how many samples are to the left of the zoomed frame in the whole graph, and how
+    /// many the frame has itself. Returns `None` if it is not in the tree.
     pub fn zoomed_part(&self) -> Option<(u64, u64)> {
         let (begin, node) = self.tree()?.place(&self.zoom)?;
         Some((begin, node.samples))
     }
 
-    /// The name of the selected frame if it has no bar here, and whether it is still in the
-    /// tree: too narrow or outside of the zoom. None if it has a bar.
+    /// Returns the name of the selected frame if it has no bar here, and whether it is still in the
+    /// tree: then it is too narrow or outside of the zoom. Returns `None` if it has a bar.
     pub fn hidden(&self) -> Option<(Arc<str>, bool)> {
         let way = self.held.as_ref().filter(|_| self.is_hidden)?;
         let tree = self.tree()?;
         Some((tree.name(*way.last()?), tree.find(way).is_some()))
     }
 
-    /// Returns the function that the user selected; None if nothing was selected, or the root
-    /// or a group.
+    /// Returns the function that the user selected. Returns `None` if nothing, the root or a group
+    /// was selected.
     pub fn held_function(&self) -> Option<FunctionId> {
         match self.held.as_ref()?.last()? {
             NodeKind::Function { id, .. } => Some(*id),
@@ -267,20 +271,19 @@ impl Flame {
         }
     }
 
-    /// Returns the question for the tree that is wanted; None if it is asked or answered
-    /// already.
+    /// Returns the question for the tree that is wanted, or `None` if it was asked already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         self.desk.question(snapshot)
     }
 
-    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it; see
-    /// [`TreeDesk::receive`]. Returns whether it is shown.
+    /// Takes an answer, and returns whether it is shown now. It is if `is_calm`, or if the screen
+    /// waits for it; see [`TreeDesk::receive`].
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         self.desk.receive(answer, is_calm) && self.take_waiting()
     }
 
-    /// Shows the answer that `receive` kept, with the same frames zoomed into and selected. If
-    /// a function was looked for, its widest frame is selected. Returns false if there was no
+    /// Shows the answer that `receive` kept, with the same frames zoomed and selected. If a
+    /// function was searched for, its widest frame is selected. Returns false if there was no
     /// answer.
     pub fn take_waiting(&mut self) -> bool {
         let Some(answer) = self.desk.take_waiting() else {
@@ -300,13 +303,13 @@ impl Flame {
         true
     }
 
-    /// Frees the tree and the bars, because the view was left; zoom and selection stay.
+    /// Frees the tree and the bars when the view is left. Zoom and selection stay.
     pub fn release(&mut self) {
         self.desk.clear();
         self.layout = Layout::default();
     }
 
-    /// How many lines of the body are left for rows of bars.
+    /// Returns how many lines of the body are left for rows of bars.
     fn height(&self) -> usize {
         let others = 1 + usize::from(self.has_path());
         self.body.saturating_sub(others).max(1)
@@ -318,8 +321,7 @@ impl Flame {
         self.is_zoomed() && is_large
     }
 
-    /// Sets the size of the body in cells. A new width moves all bars, a new height only
-    /// scrolls.
+    /// Sets the size of the body in cells. A new width moves all bars, a new height only scrolls.
     pub fn resize(&mut self, width: u16, body: usize) {
         let is_wider = self.width != width;
         (self.width, self.body) = (width, body);
@@ -330,7 +332,7 @@ impl Flame {
         }
     }
 
-    /// Makes the bars anew, from tree, zoom and width, and finds the selected frame among them.
+    /// Builds the bars again from tree, zoom and width, and finds the selected frame among them.
     fn lay_out(&mut self) {
         let held = self
             .held
@@ -351,11 +353,11 @@ impl Flame {
     }
 
     /// Finds the bar of the held frame:
-    /// 1. If nothing is held, the bar on top is selected.
-    /// 2. If the frame is not below the zoomed one, the bar on top is selected instead of it.
-    /// 3. Else its bar is selected, or the lowest bar on the way to it if it has none.
+    /// 1. If no frame is held, the bar on top is selected.
+    /// 2. If the frame is not below the zoomed one, the bar on top is selected instead.
+    /// 3. Otherwise its bar is selected or, if it has none, the lowest bar on the way to it.
     ///
-    /// In 2, and in 3 without a bar of its own, it counts as hidden.
+    /// The frame counts as hidden in case 2, and in case 3 if it has no bar of its own.
     fn find_held(&mut self) {
         let below = self
             .held
@@ -371,10 +373,10 @@ impl Flame {
         };
     }
 
-    /// Scrolls no more than needed to see the selected bar.
+    /// Scrolls no more than needed to make the selected bar visible.
     fn scroll(&mut self) {
         if self.layout.rows.is_empty() {
-            // The rows of a tree that was asked for come later: until then the offset is kept.
+            // The rows of a tree that was asked for come later; the offset is kept until then.
             return;
         }
         let last = self.layout.rows.len().saturating_sub(self.height());
@@ -397,12 +399,11 @@ impl Flame {
         self.scroll();
     }
 
-    /// Selects the frame at the end of a way, and zooms to where it has a bar if it has none
-    /// here.
+    /// Selects the frame at the end of a way. If it has no bar here, zooms to where it has one.
     pub(super) fn select_way(&mut self, way: Way) {
         self.trail.clone_from(&way);
         self.held = Some(way.clone());
-        // Laying out shows the frames of the run one by one that the held frame is in.
+        // The run that contains the held frame is laid out with one row for each frame.
         self.lay_out();
         let zoom = self.is_hidden.then(|| {
             let tree = self.tree()?;
@@ -444,23 +445,22 @@ impl Flame {
         self.zoom_to(zoom);
     }
 
-    /// Switches between one row for each run and a row for every frame. Returns whether every
-    /// frame has a row now.
+    /// Switches between one row for each run and one row for each frame. Returns true if each frame
+    /// has a row now.
     pub fn toggle_runs(&mut self) -> bool {
         self.unfolds = !self.unfolds;
         self.lay_out();
         self.unfolds
     }
 
-    /// Zooms out to a frame above the zoomed one, the one that is `number` steps below the
-    /// root.
+    /// Zooms out to a frame above the zoomed one. `number` is its distance from the root.
     pub fn zoom_to_ancestor(&mut self, number: usize) {
         if number < self.zoom.len() {
             self.zoom_to(self.zoom[..number].to_vec());
         }
     }
 
-    /// Undoes the last zoom, with its scroll position. Returns false if there is none.
+    /// Undoes the last zoom, and restores the scroll position. Returns false if there is none.
     pub fn zoom_out(&mut self) -> bool {
         let Some(outside) = self.outside.pop() else {
             return false;
@@ -470,7 +470,7 @@ impl Flame {
         true
     }
 
-    /// Asks for the tree of the other direction; the selected function is looked for in it.
+    /// Asks for the tree of the other direction. The selected function is searched for in it.
     pub fn invert(&mut self) {
         self.desk.wanted = match self.desk.wanted {
             Direction::TopDown => Direction::BottomUp,
@@ -479,20 +479,20 @@ impl Flame {
         self.start_anew();
     }
 
-    /// Asks for the tree by the next grouping: by process, by thread, or none. The selected
-    /// function is looked for in it.
+    /// Asks for the tree with the next grouping: by process, by thread, or none. The selected
+    /// function is searched for in it.
     pub fn group(&mut self) {
         self.desk.group_next();
         self.start_anew();
     }
 
-    /// What the tree on the screen has between the root and the functions.
+    /// Returns what the tree on the screen has between the root and the functions.
     pub fn groups(&self) -> GroupBy {
         self.desk.groups()
     }
 
-    /// Forgets zoom and selection, as ways of this tree do not lead anywhere in the next one.
-    /// The selected function is looked for there.
+    /// Forgets zoom and selection, because ways of this tree do not exist in the next one. The
+    /// selected function is searched for there.
     fn start_anew(&mut self) {
         self.desk.look_for = self.held_function();
         self.zoom.clear();
@@ -503,17 +503,17 @@ impl Flame {
         self.lay_out();
     }
 
-    /// Has a function found and selected in the next tree.
+    /// Finds a function in the next tree and selects it.
     pub fn look_for(&mut self, function: FunctionId) {
         self.desk.look_for = Some(function);
     }
 
-    /// Returns the pattern that is searched for; None if there is no search.
+    /// Returns the pattern of the search, or `None` if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
-    /// Starts a search for a pattern, or ends it with None. It selects nothing.
+    /// Starts a search for a pattern, or ends it with `None`. The selection stays.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
     }

@@ -1,4 +1,4 @@
-//! The functions as a table. A selection is kept as one of the function's frames, so that it
+//! The functions as a table. The selection is stored as one of the function's frames, so that it
 //! stays on the function when a name arrives and more frames turn out to belong to it.
 
 pub mod difference;
@@ -10,14 +10,14 @@ use crate::lists::table::{Item, Table};
 use profile::{FrameId, FunctionRow, Report};
 use std::cmp::Ordering;
 
-/// The view of functions: a list, and what differs from a baseline in its place.
+/// The view of functions: a list, or the difference from a baseline in its place.
 #[derive(Debug, Default)]
 pub struct Functions {
     pub table: Table<FunctionRow>,
     pub difference: difference::Difference,
 }
 
-/// The columns that the functions can be sorted by.
+/// A column that the functions can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FunctionColumn {
     #[default]
@@ -28,7 +28,7 @@ pub enum FunctionColumn {
 }
 
 impl FunctionColumn {
-    /// Returns the column's name, as users type it to sort by it, and as it is kept for the
+    /// Returns the name of the column. Users type it to sort by the column, and it is saved for the
     /// next run.
     pub fn words(self) -> &'static str {
         match self {
@@ -69,8 +69,8 @@ impl Item for FunctionRow {
         self.id
     }
 
-    // A frame that was selected may belong to another row by now, as its name has come: the
-    // report knows the row of every frame.
+    // The selected frame may belong to another row now, because its name has arrived. The report
+    // knows the row of every frame.
     fn current_key(report: &Report, key: FrameId) -> FrameId {
         let owner = report.owners.get(key.0 as usize);
         owner.copied().unwrap_or(key)

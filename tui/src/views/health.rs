@@ -1,11 +1,10 @@
-//! *Health* is what the numbers lack, and why: samples that were lost, stacks
-//! that were cut, frames without a name, and what proftop itself costs. Every
-//! line has a sentence that explains it.
+//! *Health* is what the numbers lack, and why: lost samples, cut stacks, frames without a name, and
+//! what proftop itself costs. Every line has a sentence that explains it.
 
-/// A cause for which frames have no names, opened.
+/// The modules of an open cause, for which frames have no names.
 mod causes;
 mod draw;
-/// Which of several machines are there.
+/// Which of several machines deliver samples.
 mod machines;
 /// What is missing, by module.
 mod modules;
@@ -31,56 +30,70 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a line is about. The selection is kept as a topic, so that it stays through new
-/// snapshots.
+/// What a line is about. The selection is stored as a topic, so that it survives new snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// A line that only names the part below it.
+    /// A line that only names the section below it.
     Heading(&'static str),
-    /// The next five are about the baseline: its samples, what it lacks, what is the same
-    /// in both.
+    /// This topic and the next four are about the baseline: its samples, what it lacks, and which
+    /// functions are the same on both sides.
     BaselineSamples,
     BaselineLost,
     BaselineWhole,
     BaselineNamed,
     SameFunctions,
+    /// Number of samples in the window.
     Taken,
+    /// Number of samples that were lost.
     Lost,
-    /// Since when waits are counted.
+    /// The time from which on waits are counted.
     WaitsSince,
+    /// Stacks that reach the start of the thread.
     Whole,
     /// User stacks that ended early, for this cause.
     Cut(Ending),
-    /// Samples without such a stack, for this cause.
+    /// Samples without a user stack, for this cause.
     NoUserStack(Ending),
-    /// A module in which stacks were cut, by its place in the list.
+    /// A module in which stacks were cut, by its position in the list.
     Stop(usize),
-    /// Of the language at that place in the list: samples with all of its functions.
+    /// For the language at this position in the list: samples with all of its functions.
     LanguageWhole(usize),
-    /// Samples that lack some, for the cause at the second place.
+    /// For the language at the first position: samples that lack some functions, for the cause at
+    /// the second position.
     LanguageLacks(usize, usize),
-    /// Samples whose thread had the lock of the language at that place.
+    /// Samples whose thread held the global lock of the language at this position.
     LanguageLock(usize),
+    /// Frames that have a name.
     Named,
+    /// Frames whose name is being looked up.
     Pending,
     /// Frames without a name, for this reason.
     Unnamed(NoName),
-    /// Below an open cause: a module, and the command to type to get its names.
+    /// Below an open cause: a module.
     CauseModule(ModuleId),
+    /// Below an open cause: the command to type to get the names of this module.
     CauseCommand(ModuleId),
+    /// Below an open cause: all modules that have no line of their own.
     CauseOthers,
     /// Below an open cause: its modules are still being looked up.
     CauseWaits,
-    /// A sentence of the engine, by its place in the list.
+    /// A note of the engine, by its position in the list.
     Note(usize),
-    /// Of several machines the one at that place, and whether its samples come.
+    /// Of several machines the one at this position, and whether it delivers samples.
     Machine(usize, bool),
+    /// The kernel of this machine.
     Kernel,
+    /// CPU time of proftop itself.
     OwnCpu,
+    /// How much CPU time proftop may use.
     Budget,
+    /// Memory of proftop itself.
     OwnMemory,
+    /// Memory for samples.
     OwnSamples,
+    /// Memory for symbols.
     OwnSymbols,
+    /// Memory of the processes that read files.
     OwnHelpers,
 }
 
@@ -92,7 +105,7 @@ pub struct Finding {
     pub value: Value,
     /// The short reason beside the number.
     pub text: String,
-    /// The whole sentence, for the detail line.
+    /// The full sentence, for the detail line.
     pub explain: String,
 }
 
@@ -102,43 +115,44 @@ pub enum Value {
     None,
     /// The first number is a part of the second.
     Share(u64, u64),
-    /// The same of nanoseconds, with how many decimals the share has.
+    /// Like `Share`, in nanoseconds, with the number of decimals of the share.
     Time(u64, u64, usize),
-    /// A part of a whole, neither of which says anything by itself, with the decimals.
+    /// A part of a whole of which only the ratio is meaningful, with the number of decimals.
     Part(u64, u64, usize),
     Count(u64),
     CpuPercent(f64),
     Bytes(u64),
 }
 
-/// The state of the view: its lines, which of them is selected, and which cause is open.
+/// The state of the view: its lines, the selected one, and the open cause.
 #[derive(Debug, Default)]
 pub struct Health {
     cursor: Cursor<Topic>,
-    /// The topics of the snapshot's lines, without those below the open cause; `topics` has
-    /// both.
+    /// The topics of the snapshot's lines. `topics` also has those below the open cause.
     found: Vec<Topic>,
     topics: Vec<Topic>,
     height: usize,
     /// The cause whose modules are shown below it.
     opened: Option<NoName>,
     desk: Desk<CauseWanted, CauseAnswer>,
-    /// The last snapshots that were asked about the open cause, and their times.
+    /// Generation and time of the last snapshots for which the question about the open cause was
+    /// asked.
     asked_at: VecDeque<(u64, Duration)>,
 }
 
-/// An answer may wait until the keys rest, while others are asked for.
+/// Maximum length of `asked_at`. An answer may be kept until no keys are pressed, while more
+/// questions are asked.
 const ASKED_MAX: usize = 8;
 
 impl Health {
-    /// Takes the lines of a new snapshot. The selected line stays selected; if it is gone, a
-    /// line near it is selected.
+    /// Takes the lines of a new snapshot. The selected line stays selected. If it is gone, a line
+    /// near it is selected.
     pub fn update(&mut self, snapshot: &Snapshot) {
         self.found = findings(snapshot).iter().map(|f| f.topic).collect();
         self.settle();
     }
 
-    /// Puts the lines of the open cause below it, and finds the selected line again.
+    /// Inserts the lines of the open cause below it, and finds the selected line again.
     fn settle(&mut self) {
         let before = std::mem::replace(&mut self.topics, self.found.clone());
         let opened = self.opened.map(Topic::Unnamed);
@@ -149,14 +163,14 @@ impl Health {
         self.cursor.settle_near(&before, &self.topics, self.height);
     }
 
-    /// Returns all lines to be drawn, with those below the open cause.
+    /// Returns all lines to be drawn, including those below the open cause.
     pub fn lines(&self, snapshot: &Snapshot) -> Vec<Finding> {
         let mut lines = findings(snapshot);
         let is_open = |line: &Finding| self.opened.map(Topic::Unnamed) == Some(line.topic);
         if let Some(at) = lines.iter().position(is_open) {
             let below = causes::lines(self.answer());
-            // The modules were counted a moment ago: the line above them shows what was counted
-            // then, so that they add up to it, and when that was, as the others go on.
+            // The modules were counted some time ago. So that they add up to the line above them,
+            // that line shows the counts and the time of that moment, while other lines go on.
             if let Some(answer) = self.answer() {
                 let line = &mut lines[at];
                 line.value = answer.value();
@@ -170,22 +184,22 @@ impl Health {
         lines
     }
 
-    /// The answer about the open cause; None if none is open, or there is no answer about it
-    /// yet.
+    /// Returns the answer about the open cause, or `None` if no cause is open or there is no answer
+    /// about it yet.
     fn answer(&self) -> Option<&CauseAnswer> {
         let shown = self.desk.shown()?;
         Some(&**shown).filter(|shown| Some(shown.key.what.reason) == self.opened)
     }
 
-    /// The time of the snapshot that an answer is about, by the clock of the header.
+    /// Returns the time of the snapshot that an answer is about, by the clock of the header.
     fn counted_at(&self, answer: &CauseAnswer) -> Option<Duration> {
         let mut asked = self.asked_at.iter();
         let (_, time) = asked.find(|(generation, _)| *generation == answer.key.generation)?;
         Some(*time)
     }
 
-    /// Opens the selected cause, or closes the one whose lines are selected; elsewhere
-    /// goes to the cause of most missing names. Returns false if no name is missing.
+    /// Opens the selected cause, or closes the cause whose lines are selected. On any other line it
+    /// opens the cause of most missing names. Returns false if no name is missing.
     pub fn toggle_cause(&mut self, snapshot: &Snapshot) -> bool {
         let is_cause = |topic: &Topic| matches!(topic, Topic::Unnamed(_));
         let wanted = match self.topics.get(self.index()) {
@@ -235,8 +249,8 @@ impl Health {
         true
     }
 
-    /// Returns the question about the open cause; None if none is open, or if it is asked or
-    /// answered already.
+    /// Returns the question about the open cause. Returns `None` if no cause is open, or if the
+    /// question was asked already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<CauseWanted>> {
         let wanted = CauseWanted::of(self.opened?, snapshot);
         let ask = self.desk.ask(snapshot, wanted)?;
@@ -248,8 +262,8 @@ impl Health {
         Some(ask)
     }
 
-    /// Takes an answer. It is shown at once if `is_calm`, or if the modules of the open cause
-    /// are waited for. Returns whether it is shown.
+    /// Takes an answer, and returns whether it is shown now. It is if `is_calm`, or if the modules
+    /// of the open cause are not shown yet.
     pub fn receive(&mut self, answer: Arc<CauseAnswer>, is_calm: bool) -> bool {
         let key = answer.key.clone();
         let what = key.what.clone();
@@ -265,8 +279,8 @@ impl Health {
         is_new
     }
 
-    /// The command to type for the selected module; None if another line is selected, or no
-    /// command helps.
+    /// Returns the command to type for the selected module. Returns `None` if another line is
+    /// selected, or if no command helps.
     pub fn selected_command(&self) -> Option<String> {
         let (Topic::CauseModule(module) | Topic::CauseCommand(module)) =
             *self.topics.get(self.index())?
@@ -278,12 +292,12 @@ impl Health {
         row.advice.command.clone()
     }
 
-    /// Frees the answer about the open cause, because the view was left.
+    /// Frees the answer about the open cause when the view is left.
     pub fn release(&mut self) {
         self.desk.clear();
     }
 
-    /// Sets how many lines fit the screen.
+    /// Sets how many lines fit on the screen.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         self.cursor.settle(&self.topics, height);
@@ -294,13 +308,13 @@ impl Health {
         self.cursor.offset()
     }
 
-    /// Returns the number of the selected line, from 0 over all lines.
+    /// Returns the number of the selected line, counted from 0.
     pub fn index(&self) -> usize {
         self.cursor.index()
     }
 
-    /// Moves the selection. A page, and half a page as well, is one line less than fits the
-    /// screen.
+    /// Moves the selection. A page is one line less than fits on the screen; half a page is treated
+    /// as a whole one.
     pub fn go(&mut self, motion: Motion) {
         let motion = match motion {
             Motion::Page { down, .. } => Motion::Page { down, half: false },
@@ -311,15 +325,16 @@ impl Health {
         self.cursor.select(target, &self.topics, self.height);
     }
 
-    /// Selects what is on a line of the body, from 0 at the top; nothing below the last line.
+    /// Selects the line on a line of the body, counted from 0 at the top. Below the last line there
+    /// is nothing to select.
     pub fn select_line(&mut self, line: usize) {
         let at = self.cursor.offset() + line;
         self.cursor.select(at, &self.topics, self.height);
     }
 }
 
-/// All lines of the view, in their order: what is counted in the window before what is counted
-/// in the whole run.
+/// Returns all lines of the view in their order: counts of the window before counts of the whole
+/// run.
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let mut lines = baseline(snapshot);
     lines.extend(samples(snapshot));
@@ -335,7 +350,7 @@ pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// What the baseline lacks, while there is one.
+/// Returns the lines about the baseline, if there is one.
 fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
     let (Some(lacks), Some(diff)) = (&snapshot.comparison.lacks, &snapshot.comparison.functions)
     else {
@@ -397,7 +412,8 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
     ]
 }
 
-/// By what functions of both sides were told to be the same, and how many there are on one only.
+/// Returns by what means functions of both sides were found to be the same, and how many exist on
+/// one side only.
 fn same_functions(diff: &Diff, new: usize, gone: usize) -> String {
     let mut text = format!(
         "{} by build-id, {} by name; new {new}, gone {gone}",
@@ -410,7 +426,7 @@ fn same_functions(diff: &Diff, new: usize, gone: usize) -> String {
     text
 }
 
-/// How many samples there are in the window, and how many were lost.
+/// Returns the lines about how many samples the window has, and how many were lost.
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
     let by_cpu = snapshot
@@ -453,7 +469,7 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
         Finding {
             topic: Topic::Lost,
             label: "lost".into(),
-            // Of what is lost it is not known how long it was.
+            // The lengths of lost waits are unknown.
             value: if is_time {
                 Value::Count(lost)
             } else {
@@ -468,7 +484,7 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// Since when waits are counted, in a run that began without them.
+/// Returns the line that says since when waits are counted, in a run that started without them.
 fn waits_since(snapshot: &Snapshot) -> Option<Finding> {
     let since = waits::since(snapshot)?;
     Some(Finding {
@@ -483,10 +499,11 @@ fn waits_since(snapshot: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// This many CPUs are named; the others are summed up.
+/// Number of CPUs that are named; the others are summed up.
 const CPUS_TOLD: usize = 2;
 
-/// `CPU 3 611, CPU 7 515, 2 more 12`, in this run; empty if that is not known.
+/// Returns the samples lost in this run, as `CPU 3 611, CPU 7 515, 2 more 12`; empty if that is not
+/// known.
 pub fn lost_by_cpu(losses: &Losses) -> String {
     let by_cpu = losses.by_cpu();
     let (first, others) = by_cpu.split_at(by_cpu.len().min(CPUS_TOLD));
@@ -501,7 +518,7 @@ pub fn lost_by_cpu(losses: &Losses) -> String {
     words.join(", ")
 }
 
-/// The modules in which stacks are cut, most first.
+/// Returns the lines about modules in which stacks were cut, most samples first.
 fn stops(snapshot: &Snapshot) -> Vec<Finding> {
     let stops = &snapshot.health.stops;
     if stops.is_empty() {
@@ -522,8 +539,8 @@ fn stops(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// How many samples have all functions of the languages that run beside native code, and why
-/// the others have not.
+/// Returns the lines about how many samples have all functions of the languages whose runtimes run
+/// beside native code, and why the others do not.
 fn languages(snapshot: &Snapshot) -> Vec<Finding> {
     let stacks = &snapshot.health.languages;
     if stacks.is_empty() {
@@ -571,11 +588,11 @@ fn languages(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// At most this many modules are listed; scripts get more.
+/// Maximum number of modules that are listed. Scripts get more.
 const STOPS_MAX: usize = 5;
 
-/// How many stacks are whole, and for each cause how many are cut. Endings of samples that
-/// have no user stack are counted, but are no part of these stacks.
+/// Returns the lines about how many stacks are whole, and how many are cut for each cause. Samples
+/// without a user stack have causes too, but are not counted among these stacks.
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
     let is_time = snapshot.counts_time();
     let share = |part, base| {
@@ -634,12 +651,12 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// Decimals that shares of `base` have earned, by the stacks that were taken.
+/// Returns how many decimals shares of `base` deserve, given the number of stacks.
 fn digits(snapshot: &Snapshot, base: u64) -> usize {
     snapshot.report.percent_digits(base)
 }
 
-/// How many frames have names, and for each reason how many have none.
+/// Returns the lines about how many frames have names, and how many have none for each reason.
 fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let frames = completeness.frames;
@@ -697,15 +714,15 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// `.symtab 61%, debug file 30%, kallsyms 9%`: where the names of frames come from; empty where
-/// that is not known. A function that is twice on a stack counts once.
+/// Returns where the names of frames come from, as `.symtab 61%, debug file 30%, kallsyms 9%`;
+/// empty if that is not known. A function that is twice on a stack counts once.
 fn names_from(snapshot: &Snapshot) -> String {
     if snapshot.names.from.is_empty() {
         return String::new();
     }
     let mut by_label: BTreeMap<&str, u64> = BTreeMap::new();
     let functions = snapshot.report.functions.iter();
-    // What stands for a missing stack is in no file.
+    // Rows that stand for a missing stack are in no file.
     let named = functions
         .filter(|function| function.name_state == RowName::Named && !function.module.is_empty());
     for function in named {
@@ -723,7 +740,7 @@ fn names_from(snapshot: &Snapshot) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The machine, and the notes of the engine on what does not work here.
+/// Returns the lines about the machine, and the notes of the engine about what does not work here.
 fn system(snapshot: &Snapshot) -> Vec<Finding> {
     let host = &snapshot.source.host;
     let cpus = if host.sampled_cpus.is_empty() {
@@ -756,7 +773,7 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// What proftop itself takes.
+/// Returns the lines about what proftop itself costs.
 fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
     let health = &snapshot.health;
     let mut findings = vec![
@@ -802,7 +819,7 @@ fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
     findings
 }
 
-/// What memory is taken for.
+/// Returns the lines about what memory is used for.
 fn memory_by_part(memory: &OwnMemory) -> [Finding; 3] {
     let part = |topic, label: &str, bytes, text: &str, explain: &str| Finding {
         topic,
@@ -838,7 +855,7 @@ fn memory_by_part(memory: &OwnMemory) -> [Finding; 3] {
     ]
 }
 
-/// Returns a line above others. It can be selected, and explains what stands below it.
+/// Returns a heading. It can be selected, and explains the lines below it.
 fn heading(title: &'static str, explain: &str) -> Finding {
     Finding {
         topic: Topic::Heading(title),
@@ -849,7 +866,7 @@ fn heading(title: &'static str, explain: &str) -> Finding {
     }
 }
 
-/// Makes a sentence of words: with a capital and a full stop.
+/// Makes a sentence of a text, with a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {

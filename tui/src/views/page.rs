@@ -1,6 +1,5 @@
-//! The *page of one function*: who calls it above, what it calls below. It is a
-//! list of rows; some of them can be selected, and lead to the page of another
-//! function.
+//! The *page of one function*: its callers above it, its callees below. It is a list of rows. Some
+//! of them can be selected, and open the page of another function.
 
 mod answer;
 mod before;
@@ -22,24 +21,25 @@ use profile::query::NeighbourKind;
 use profile::{Function, FunctionId};
 use std::sync::Arc;
 
-/// Which function, and what of its page.
+/// A function and a position on its page. The history keeps it for steps back.
 #[derive(Debug, Clone)]
 pub struct PagePosition {
     pub function: FunctionId,
-    /// The row that is held; `None` while none was selected on purpose.
+    /// The row that the user has selected. `None` until then.
     held: Option<RowKey>,
-    /// The selected caller or callee when it was last on the page.
+    /// The selected caller or callee as it was when it was last on the page.
     seen: Option<Function>,
     /// The number of the first row on the screen.
     offset: usize,
-    /// Whether all callers, and all callees, have rows, not only those with most samples.
+    /// Whether all callers have rows, not only those with most samples.
     all_callers: bool,
+    /// The same for callees.
     all_callees: bool,
 }
 
 impl PagePosition {
-    /// Returns the page of a function as it is opened for the first time: its top is shown and
-    /// the function itself is selected.
+    /// Returns the page of a function as it is opened for the first time: scrolled to its top, with
+    /// the function itself selected.
     pub fn new(function: FunctionId) -> Self {
         PagePosition {
             function,
@@ -52,11 +52,12 @@ impl PagePosition {
     }
 }
 
-/// What the app has to do when a row is followed.
+/// What the app has to do when the user follows a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
+    /// Open the page of this function.
     Page(FunctionId),
-    /// Nothing more: the row was opened or closed, or leads nowhere.
+    /// Nothing: the row was opened or closed, or leads nowhere.
     Nothing,
 }
 
@@ -72,47 +73,47 @@ pub struct Page {
 }
 
 impl Page {
-    /// Returns the answer on the screen; None until there is one about the function of this
-    /// page.
+    /// Returns the answer on the screen, or `None` if there is none about the function of this page
+    /// yet.
     pub fn answer(&self) -> Option<&PageAnswer> {
         let shown = self.desk.shown()?;
-        // The answer about the page that was open before does not count.
+        // An answer about the page that was open before does not count.
         let wanted = shown.view.function_of(self.place.as_ref()?.function);
         (shown.view.function_of(shown.key.what) == wanted).then_some(&**shown)
     }
 
-    /// Returns the function whose page is open; None before the first.
+    /// Returns the function whose page is open, or `None` if none was opened yet.
     pub fn function(&self) -> Option<FunctionId> {
         self.place.as_ref().map(|place| place.function)
     }
 
-    /// Returns the open page with its selection and scroll position, to come back to it; None
-    /// before the first page.
+    /// Returns the open page with its selection and scroll position, so that the history can come
+    /// back to it. Returns `None` if none was opened yet.
     pub fn place(&self) -> Option<PagePosition> {
         self.place.clone()
     }
 
-    /// Opens a page: that of another function, or one that was open before.
+    /// Opens a page: of another function, or one that was open before.
     pub fn open(&mut self, place: PagePosition) {
         self.place = Some(place);
         self.rebuild();
     }
 
-    /// Returns the question about the open page; None if none is open, or if it is asked or
-    /// answered already.
+    /// Returns the question about the open page. Returns `None` if no page is open, or if the
+    /// question was asked already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<FunctionId>> {
         let function = self.function()?;
         self.desk.ask(snapshot, function)
     }
 
-    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it: for a
-    /// page, or for what a knob was turned to. Returns whether it is shown.
+    /// Takes an answer, and returns whether it is shown now. It is if `is_calm`, or if the screen
+    /// waits for it: because the page has none yet, or a knob was turned.
     pub fn receive(&mut self, answer: Arc<PageAnswer>, is_calm: bool) -> bool {
         let key = answer.key;
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        // What a knob was turned to is shown at once.
+        // An answer for the new position of a knob is shown at once.
         let is_of_turn = |shown: &PageAnswer| shown.key.turn == key.turn;
         (is_calm || !self.answer().is_some_and(is_of_turn)) && self.take_waiting()
     }
@@ -133,13 +134,13 @@ impl Page {
         true
     }
 
-    /// Frees the answer and the rows, because the view was left; the open page stays.
+    /// Frees the answer and the rows when the view is left. The open page stays.
     pub fn release(&mut self) {
         self.desk.clear();
         self.rows = Vec::new();
     }
 
-    /// Sets the size of the page in cells. How many callers and callees have rows depends on
+    /// Sets the size of the page in cells. The number of rows for callers and callees depends on
     /// it.
     pub fn resize(&mut self, width: u16, height: usize) {
         if (self.width, self.height) != (width, height) {
@@ -148,7 +149,7 @@ impl Page {
         }
     }
 
-    /// The rows on the screen, and which of them is selected.
+    /// Returns the rows on the screen, each with whether it is selected.
     pub fn shown(&self) -> impl Iterator<Item = (&PageRow, bool)> {
         let (offset, selected) = (self.offset(), self.selected_index());
         let rows = self.rows.iter().enumerate().skip(offset).take(self.height);
@@ -159,19 +160,20 @@ impl Page {
         self.place.as_ref().map_or(0, |place| place.offset)
     }
 
-    /// The number of the selected row; that of the function itself if the user selected none.
+    /// Returns the number of the selected row: that of the function itself if the user has not
+    /// selected another one.
     fn selected_index(&self) -> Option<usize> {
         let key = self.place.as_ref()?.held.unwrap_or(RowKey::Function);
         let position = |key| self.rows.iter().position(|row| row.key() == Some(key));
         position(key).or_else(|| position(RowKey::Function))
     }
 
-    /// Returns the selected row; None without an answer.
+    /// Returns the selected row, or `None` without an answer.
     pub fn selected(&self) -> Option<&PageRow> {
         self.rows.get(self.selected_index()?)
     }
 
-    /// The caller or callee of the selected row, else the function of the page.
+    /// Returns the caller or callee of the selected row, or else the function of the page.
     pub fn selected_function(&self) -> Option<&Function> {
         let answer = self.answer()?;
         match self.selected()?.key()? {
@@ -181,16 +183,15 @@ impl Page {
         }
     }
 
-    /// Returns what is known of a function that the page shows, also of a selected one that is
-    /// no longer in the answer.
+    /// Returns a function that the page shows, including the selected one when it is no longer in
+    /// the answer.
     pub fn named(&self, id: FunctionId) -> Option<&Function> {
         let seen = || self.place.as_ref()?.seen.as_ref();
         let found = self.answer()?.functions.get(&id);
         found.or_else(|| seen().filter(|function| function.id == id))
     }
 
-    /// Keeps what is known of the selected caller or callee, in case it has no samples any
-    /// more.
+    /// Stores the selected caller or callee, in case it has no samples in the next answer.
     fn remember(&mut self) {
         let seen = match self.selected().and_then(PageRow::key) {
             Some(RowKey::Function) | None => None,
@@ -201,7 +202,7 @@ impl Page {
         }
     }
 
-    /// Lays the rows out anew, because the answer, the page or the room has changed.
+    /// Builds the rows again, because the answer, the page or its size has changed.
     fn rebuild(&mut self) {
         let line = self.selected_index().map(|at| at - self.offset().min(at));
         self.rows = match (self.answer(), &self.place) {
@@ -216,13 +217,13 @@ impl Page {
         self.scroll(at.saturating_sub(line.unwrap_or(at)), at);
     }
 
-    /// Scrolls to `offset`, as far as the selected row stays on the screen. With the first
-    /// row that can be selected the page begins at its top, and with the last one it ends
-    /// at its end, so that what cannot be selected is seen as well.
+    /// Scrolls to `offset`, or to the nearest position at which the selected row is visible. If it
+    /// is the first row that can be selected, the page is scrolled to its top, and if it is the
+    /// last one, to its end, so that rows which cannot be selected become visible as well.
     fn scroll(&mut self, offset: usize, selected: usize) {
         let last = self.rows.len().saturating_sub(self.height);
         let first = (selected + 1).saturating_sub(self.height);
-        // What follows the last row that can be selected is to be seen as well.
+        // Whether no row below can be selected.
         let is_end = self.rows[selected + 1..]
             .iter()
             .all(|row| row.key().is_none());
@@ -236,8 +237,7 @@ impl Page {
         }
     }
 
-    /// Selects a row and scrolls no more than needed. A row that cannot be selected changes
-    /// nothing.
+    /// Selects a row and scrolls no more than needed. Does nothing if the row cannot be selected.
     fn select(&mut self, at: usize) {
         let Some(key) = self.rows.get(at).and_then(PageRow::key) else {
             return;
@@ -250,7 +250,7 @@ impl Page {
         self.scroll(offset, at);
     }
 
-    /// Moves the selection. Steps and pages count only rows that can be selected.
+    /// Moves the selection. Rows that cannot be selected are skipped and not counted.
     pub fn go(&mut self, motion: Motion) {
         let Some(here) = self.selected_index() else {
             return;
@@ -270,14 +270,13 @@ impl Page {
             .map(|(at, _)| at)
     }
 
-    /// Selects the row on a line of the page, from 0 at the top; nothing on a line that cannot
-    /// be selected.
+    /// Selects the row on a line of the page, counted from 0 at the top, if it can be selected.
     pub fn select_line(&mut self, line: usize) {
         self.select(self.offset() + line);
     }
 
-    /// Where following the selected row leads: to a function's page, or to all that is summed
-    /// up in the row.
+    /// Follows the selected row: returns the page of its function, or shows all callers or callees
+    /// that the row sums up.
     pub fn follow(&mut self) -> Follow {
         let key = self.selected().and_then(PageRow::key);
         let Some(place) = &mut self.place else {
@@ -297,7 +296,7 @@ impl Page {
         Follow::Nothing
     }
 
-    /// The heaviest stack as text, root first.
+    /// Returns the heaviest stack as text, root first.
     pub fn stack(&self) -> Option<String> {
         let answer = self.answer()?;
         let heaviest = &answer.page.as_ref()?.heaviest;
@@ -305,17 +304,17 @@ impl Page {
         Some(names.map(|f| &*f.name).collect::<Vec<_>>().join(";"))
     }
 
-    /// Returns the pattern that is searched for; None if there is no search.
+    /// Returns the pattern of the search, or `None` if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
-    /// Starts a search for a pattern, or ends it with None. It selects nothing.
+    /// Starts a search for a pattern, or ends it with `None`. The selection stays.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
     }
 
-    /// Whether the function of a row matches the search; false if there is no search.
+    /// Whether the function of a row matches the search. False if there is no search.
     pub fn is_found(&self, row: &PageRow) -> bool {
         let name = || self.name(row);
         self.find
@@ -323,7 +322,7 @@ impl Page {
             .is_some_and(|find| name().is_some_and(|name| find.matches(name)))
     }
 
-    /// The name in a row that a search looks at; None if the row has none.
+    /// Returns the name in a row that a search looks at, or `None` if the row has none.
     fn name(&self, row: &PageRow) -> Option<&str> {
         match row {
             PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => match neighbour.kind {
@@ -342,14 +341,15 @@ impl Page {
         found.map(|(at, _)| at).collect()
     }
 
-    /// How many rows match the search, and how many rows can be selected at all.
+    /// Returns how many rows match the search, and how many rows can be selected.
     pub fn found(&self) -> (usize, usize) {
         (self.found_rows().len(), self.selectable().count())
     }
 
-    /// Selects the next match below the selected row, or the one above if `down` is false,
-    /// around the ends. With `including`, on the way down, the selected row itself may be the
-    /// match. Returns which of the matches it is, from 1; None if there is none.
+    /// Selects the next match below the selected row, or above it if `down` is false, and goes on
+    /// at the other end. With `including` and `down`, the selected row itself may be the match.
+    /// Returns the position of the match among all matches, counted from 1, or `None` if there is
+    /// none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = self.found_rows();
         let here = self.selected_index()?;

@@ -1,4 +1,4 @@
-//! Tables of processes and of threads as the app sees them: the scope is narrowed to their
+//! Tables of processes and of threads as the app sees them. The user can narrow the scope to their
 //! rows.
 
 use crate::action::Action;
@@ -15,7 +15,7 @@ use profile::{Activity, FunctionId, Report};
 use std::any::Any;
 use std::sync::Arc;
 
-/// What there is to say of a row that the profile does not have.
+/// The explanation of a row that is not in the profile.
 pub const NOT_COUNTED: &str = "has no samples: it is shown because others descend from it";
 
 /// A process or a thread: a row that the scope can be narrowed to.
@@ -23,35 +23,36 @@ pub trait Person: Item {
     /// The word for several of them, such as `processes`.
     const PLURAL: &'static str;
 
-    /// Returns the part of the samples that belongs to these rows, as the scope has it.
+    /// Returns what the scope becomes if it is narrowed to these rows.
     fn part(keys: Vec<Self::Key>) -> CountedAlone;
 
-    /// Returns the part of the samples that belongs to a whole group. None if it is that of
-    /// its rows.
+    /// Returns what the scope becomes if it is narrowed to a whole group, or `None` if that is the
+    /// same as narrowing it to the rows of the group.
     fn part_of_group(&self, _by: By) -> Option<CountedAlone> {
         None
     }
 
-    /// Returns the part of the samples that belongs to the row and all that descend from it. None
-    /// if none in the report does.
+    /// Returns what the scope becomes if it is narrowed to the row and all its descendants, or
+    /// `None` if the report has no descendants of it.
     fn part_of_family(&self, _report: &Report) -> Option<CountedAlone> {
         None
     }
 
-    /// Whether the profile has it. Others are only shown because some descend from them.
+    /// Whether the row is in the profile. Other rows are shown only because rows with samples
+    /// descend from them.
     fn is_counted(&self) -> bool {
         true
     }
 
-    /// What it did in each state. None if that was not told.
+    /// Returns how long it was in each state, or `None` if that was not recorded.
     fn activity(&self) -> Option<&Activity>;
 
-    /// For whom it waits and waited, in words. None where nobody is known.
+    /// Returns in words for whom it waits and waited, or `None` if that is not known.
     fn waited_for(&self, _cx: &Context<'_>) -> Option<String> {
         None
     }
 
-    /// The name of the function in which it has most samples. None if it has none.
+    /// Returns the name of the function in which it has most samples, if it has any.
     fn top_function(&self) -> Option<&str>;
 }
 
@@ -89,12 +90,12 @@ impl<I: Person> View for Table<I> {
         self.selected_name(&cx.shown.report)
     }
 
-    /// The function that the row names as its hottest.
+    /// Returns the function that the row names as its hottest.
     fn function_for_code(&self, cx: &Context<'_>) -> Option<FunctionId> {
         let selected = self.selected(&cx.shown.report)?;
         let top = selected.row.top_function()?;
-        // The row has only the name. Of several functions of this name the first one is
-        // taken, which has most samples of its own.
+        // The row has only the name. Of several functions with this name the first one is taken,
+        // which has the most self samples.
         let mut functions = cx.shown.report.functions.iter();
         functions.find(|row| *row.name == *top).map(|row| row.id)
     }
@@ -104,7 +105,7 @@ impl<I: Person> View for Table<I> {
     }
 
     fn release(&mut self) {
-        // The table of all threads keeps its rows, so that it is sorted when it is opened
+        // The table of all threads keeps its rows, so that it is still sorted when it is opened
         // again.
         if self.is_of_some_processes() {
             self.release();
@@ -137,7 +138,7 @@ impl<I: Person> View for Table<I> {
         self.marked()
     }
 
-    // All rows that are marked or, without a mark, the selected one.
+    // Narrows to all marked rows or, if none is marked, to the selected one.
     fn narrowing(&self, cx: &Context<'_>) -> Option<Narrowing> {
         let (keys, words) = self.chosen(&cx.shown.report, I::PLURAL)?;
         let by = self.grouping().filter(|_| self.marked() == 0);
@@ -172,7 +173,8 @@ impl<I: Person> View for Table<I> {
         match action {
             Action::Narrow | Action::MarkRow => {
                 let selected = self.selected(&cx.shown.report);
-                // Without samples of its own it is shown in the tree alone, and has a family.
+                // A row without own samples is shown only in the tree. It can be narrowed to
+                // together with its descendants.
                 let has_family = action == Action::Narrow && self.is_family();
                 let can_be =
                     |line: &Line<'_, I>| !line.gone && (line.row.is_counted() || has_family);
@@ -193,7 +195,7 @@ impl<I: Person> View for Table<I> {
         } else {
             match line.row.activity() {
                 Some(activity) => {
-                    // A sum of several waits for nobody in particular.
+                    // A sum of several rows has no common thread that it waits for.
                     let one = Some(line.row).filter(|_| line.count() == 1);
                     let waited_for = one.and_then(|row| row.waited_for(cx));
                     let told = explain::activity(cx, samples, &who, activity);

@@ -1,5 +1,5 @@
-//! *Probes*: functions whose calls are counted and timed. A list, and below it what is
-//! known of the selected one.
+//! *Probes* count and time the calls of functions. The view is a list of probes, with details about
+//! the selected one below.
 //!
 //! ```text
 //!   CALLS/S  LAST 12s      P50    P99  ON-CPU  COST  LEFT  FUNCTION
@@ -10,7 +10,7 @@
 //! ```
 
 mod draw;
-/// Shares of callers, values and threads, cut to the room there is.
+/// Shares of callers, values and threads, cut to the available lines.
 mod shares;
 mod view;
 pub mod words;
@@ -20,7 +20,7 @@ use crate::lists::motion::Motion;
 use engine::probes::{Latency, Probe};
 use engine::snapshot::Snapshot;
 
-/// The state of the list: its order, and which probe is selected.
+/// The state of the list: its order, and the selected probe.
 #[derive(Debug, Default)]
 pub struct Probes {
     cursor: Cursor<u64>,
@@ -31,25 +31,26 @@ pub struct Probes {
     height: usize,
 }
 
-/// The histogram of how long calls took, in at most `lines` steps: from which time on, in
-/// words, and how many calls.
+/// Returns the histogram of how long calls took, in at most `lines` steps: the lower bound of each
+/// step in words, and its number of calls.
 pub fn buckets(latency: &Latency, lines: usize) -> impl Iterator<Item = (String, u64)> {
     let buckets = shares::histogram(latency, lines).into_iter();
     buckets.map(|bucket| (bucket.from, bucket.calls))
 }
 
-/// The list may take `LIST_MIN` lines, or one in `LIST_PART` lines of the body if that is more.
+/// The list may take at least this many lines.
 const LIST_MIN: usize = 2;
+/// The list may take 1/3 of the lines of the body if that is more than `LIST_MIN`.
 const LIST_PART: usize = 3;
 
 impl Probes {
-    /// Takes the probes of a new snapshot. If the user has placed or changed one since the
-    /// last, that probe is selected.
+    /// Takes the probes of a new snapshot. If the user has placed or changed a probe since the last
+    /// one, that probe is selected.
     pub fn update(&mut self, snapshot: &Snapshot) {
         let probes = &snapshot.probes;
         self.numbers = probes.list.iter().map(|probe| probe.number).collect();
         self.settle();
-        // The probe that an order was given for last is the one to look at.
+        // The probe of the user's last order is the one that the user wants to see.
         let touched = self.numbers.iter().position(|n| *n == probes.touched);
         if probes.turn != self.turn
             && let Some(at) = touched
@@ -64,19 +65,20 @@ impl Probes {
         self.cursor.settle(&self.numbers, height);
     }
 
-    /// How many lines the list has; what is below them is about the selected probe.
+    /// Returns how many lines the list has. The lines below it are about the selected probe.
     pub fn list_height(&self) -> usize {
         let most = (self.height / LIST_PART).max(LIST_MIN);
         self.numbers.len().min(most).max(1)
     }
 
-    /// Sets how many lines the body has, for the list and what is below it.
+    /// Sets the number of lines of the body: list and details together.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         self.settle();
     }
 
-    /// Returns the selected probe; None if there is none, or if it is not in this snapshot.
+    /// Returns the selected probe. Returns `None` if there is none, or if it is not in this
+    /// snapshot.
     pub fn selected<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Probe> {
         let number = self.numbers.get(self.cursor.index())?;
         let mut list = snapshot.probes.list.iter();
@@ -91,7 +93,8 @@ impl Probes {
         self.cursor.select(target, &self.numbers, height);
     }
 
-    /// Selects the probe on a line of the body, from 0 at the top; nothing below the list.
+    /// Selects the probe on a line of the body, counted from 0 at the top. Lines below the list are
+    /// ignored.
     pub fn select_line(&mut self, line: usize) {
         if line < self.list_height() {
             let at = self.cursor.offset() + line;

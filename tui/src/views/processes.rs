@@ -1,5 +1,5 @@
-//! The processes as a table. One life of a process is one row: a pid that is
-//! used again is another.
+//! The processes as a table. A row is one life of a process: if a pid is used again, that is
+//! another row.
 
 pub mod draw;
 use crate::knobs::CountedAlone;
@@ -14,14 +14,14 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// In place of the number of a process that was never sampled, and stands in the tree because
-/// others descend from it.
+/// The id of a process without samples, which is in the tree only because processes with samples
+/// descend from it.
 pub const UNSAMPLED: ProcessId = ProcessId(u32::MAX);
 
-/// What stands in the place of a name where rows that are counted together have several.
+/// Stands for a name if rows that are counted together have different ones.
 const SEVERAL: &str = "many";
 
-/// The columns that the processes can be sorted by.
+/// A column that the processes can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessColumn {
     Pid,
@@ -92,7 +92,7 @@ impl Item for ProcessRow {
         &report.processes
     }
 
-    // The number of one life: a pid may have been used again in the window.
+    // The id of one life of a process, because its pid may have been used again in the window.
     fn key(&self) -> ProcessId {
         self.id
     }
@@ -117,7 +117,7 @@ impl Item for ProcessRow {
         )
     }
 
-    /// The name with the arguments, by which one tells processes apart that have the same
+    /// Returns the command with its arguments, which distinguishes processes that run the same
     /// program.
     fn name(&self) -> &str {
         person::command(self)
@@ -127,7 +127,7 @@ impl Item for ProcessRow {
         self.samples
     }
 
-    // Parents are known by pid only, as the system has them.
+    // A parent is known only by its pid, as in `/proc`.
     fn member(&self) -> Option<Member> {
         Some(Member {
             id: self.pid,
@@ -150,7 +150,7 @@ impl Item for ProcessRow {
                 top_wait: None,
                 exited: false,
                 details: ProcessDetails {
-                    // Init is nobody's child.
+                    // The parent of the last known ancestor is taken to be init, pid 1.
                     parent: Some(all.get(at + 1).map_or(1, |(pid, _)| *pid)),
                     host: self.details.host.clone(),
                     ..ProcessDetails::default()
@@ -185,8 +185,8 @@ impl Item for ProcessRow {
         }
     }
 
-    // Processes of which no control group is known are together, too: their sum is what the
-    // units lack. Those without a command line are the kernel's, each of which has its name.
+    // Processes whose control group is not known form a group, too: its sum shows what the units
+    // lack. Processes without a command line belong to the kernel, and each has a name of its own.
     fn common(&self, by: By) -> Option<Common> {
         let name = match by {
             By::Unit => unit_path(self).unwrap_or(""),
@@ -228,7 +228,7 @@ impl Item for ProcessRow {
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());
         Some(ProcessRow {
             id: first.id,
-            // By it the group is sorted; it is not shown.
+            // Only used for sorting the group; it is not shown.
             pid: rows.iter().map(|row| row.pid).min()?,
             comm: Arc::clone(&first.comm),
             samples: rows.iter().map(|row| row.samples).sum(),
@@ -264,14 +264,14 @@ impl Item for ProcessRow {
     }
 }
 
-/// The path of a process's unit; `None` if its control group is not known.
+/// Returns the path of a process's unit, or `None` if its control group is not known.
 fn unit_path(row: &ProcessRow) -> Option<&str> {
     row.details.cgroup.as_deref().map(person::group_path)
 }
 
-/// Compares two pairs (part, whole) by part / whole, the larger one first. It multiplies
-/// crosswise, as division would round: `b.part * a.whole` against `a.part * b.whole`. A whole
-/// of 0 counts as 1.
+/// Compares two pairs (part, whole) by part / whole, the larger one first. It compares the products
+/// `b.part * a.whole` and `a.part * b.whole`, because a division would round. A whole of 0 counts
+/// as 1.
 pub fn by_share(a: (u64, u64), b: (u64, u64)) -> Ordering {
     let left = u128::from(b.0) * u128::from(a.1.max(1));
     let right = u128::from(a.0) * u128::from(b.1.max(1));

@@ -1,5 +1,5 @@
-//! The threads as a table: those of a process that have one name on one row, or each on its
-//! own.
+//! The threads as a table. Threads of a process that have the same name share a row, or each thread
+//! has its own.
 
 pub mod draw;
 use super::processes::by_share;
@@ -14,7 +14,7 @@ use profile::{Activity, ProcessId, Report, ThreadRow};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The columns that the threads can be sorted by.
+/// A column that the threads can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThreadColumn {
     Tid,
@@ -68,7 +68,7 @@ impl Item for ThreadRow {
         ThreadColumn::Kernel,
     ];
 
-    // A pool of hundreds of threads would fill the screen, each with next to nothing.
+    // A pool of hundreds of threads would fill the screen with rows of very few samples.
     const GROUPINGS: &'static [By] = &[By::Name];
     const IS_GROUPED: bool = true;
 
@@ -76,7 +76,7 @@ impl Item for ThreadRow {
         &report.threads
     }
 
-    // A thread's number alone may have been used again by another process.
+    // The tid alone may have been used again by another process.
     fn key(&self) -> Self::Key {
         (self.process, self.tid)
     }
@@ -93,7 +93,7 @@ impl Item for ThreadRow {
         }
     }
 
-    // What is no amount: it is sorted from its beginning, amounts from the largest.
+    // These columns are not amounts. They are sorted in rising order, amounts in falling order.
     fn is_word(column: ThreadColumn) -> bool {
         matches!(
             column,
@@ -117,7 +117,8 @@ impl Item for ThreadRow {
         format!("{}[{}]", self.comm, self.tid)
     }
 
-    // The first thread of a process has its name and its number.
+    // "thread" comes first because the main thread of a process has the same name and number as the
+    // process.
     fn scope_words(&self, count: usize) -> String {
         match count {
             0 | 1 => format!("thread {}", self.words()),
@@ -142,7 +143,7 @@ impl Item for ThreadRow {
         Some(ThreadRow {
             process: first.process,
             pid: first.pid,
-            // By it the group is sorted; it is not shown.
+            // Only used for sorting the group; it is not shown.
             tid: rows.iter().map(|row| row.tid).min()?,
             comm: Arc::clone(&first.comm),
             samples: rows.iter().map(|row| row.samples).sum(),

@@ -1,6 +1,6 @@
-//! *Time*: seconds from left to right; the place inside the second, CPUs or threads
-//! from top to bottom; samples as shades. It shows all that is kept, whatever the window is;
-//! a stretch that is marked here can become the window of every view.
+//! *Time* is a map: seconds from left to right; the position inside the second, CPUs or threads
+//! from top to bottom; samples as shades. It shows all time that is kept, independent of the
+//! window. A stretch of time that is marked here can become the window of every view.
 
 mod answer;
 pub mod draw;
@@ -19,68 +19,69 @@ use profile::diff::Apart;
 use profile::query::HeatBy;
 use std::sync::Arc;
 
-/// Numbers of rows into which a second may be cut. Samples are kept by hundredths of a second:
-/// other numbers would make uneven rows, and show stripes that are not there.
+/// The possible numbers of rows that a second is divided into. Samples are kept by hundredths of a
+/// second, so that other numbers would make rows of unequal length, which look like stripes.
 const ROWS: [usize; 4] = [20, 10, 5, 2];
 
-/// Rows are so few that a cell of a busy CPU can be expected to have this many samples: fewer
-/// would show noise.
+/// The number of rows is limited so that a cell of a busy CPU has at least this many samples on
+/// average: fewer would show noise.
 const SAMPLES_MIN: usize = 2;
 
-/// Lines below the map: the total, the function or the mark, the scale.
+/// Number of lines below the map: the total, the function or the mark, the scale.
 pub const FOOT_LINES: usize = 3;
 
-/// Cells to the left of the map, for the place inside the second or the CPUs.
+/// Width of the labels to the left of the map: the position inside the second, or the CPUs.
 const LABEL: u16 = 7;
 
-/// Cells to the left of the map, for the names of threads.
+/// Width of the labels to the left of the map if they are names of threads.
 const THREAD_LABEL: u16 = 17;
 
-/// A place on the map: which row of which second, counted from 0.
+/// A cell of the map: its second, and its row counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
     pub second: u64,
     pub row: usize,
 }
 
-/// The state of the map: the answer, what its rows are, the cursor and the mark.
+/// The state of the map: the answer, the meaning of its rows, the cursor and the mark.
 #[derive(Debug, Default)]
 pub struct Time {
     desk: Desk<TimeWanted, TimeAnswer>,
-    /// Whose samples are marked on the map.
+    /// The function whose samples are highlighted on the map.
     function: Option<FunctionId>,
-    /// What the rows are to be, and how many.
+    /// What the rows of the next map stand for.
     by: HeatBy,
+    /// Maximum number of rows of the next map.
     rows: usize,
     width: u16,
-    /// The cell that is held; `None` while the newest second is watched.
+    /// The cell that the user has selected. `None` while the cursor follows the newest second.
     held: Option<Spot>,
-    /// Where a stretch of time begins, or ends.
+    /// One end of the marked stretch of time.
     mark: Option<Spot>,
-    /// Its other end, once that is set; None while it is where the cursor is.
+    /// The other end once it is set. `None` while the other end follows the cursor.
     mark_end: Option<Spot>,
-    /// Where the cursor was when what it stood for became the window.
+    /// The position of the cursor when the marked stretch, or its second, became the window.
     used: Option<Spot>,
 }
 
 impl Time {
-    /// Returns the answer on the screen; None before the first.
+    /// Returns the answer on the screen, or `None` before the first answer.
     pub fn answer(&self) -> Option<&TimeAnswer> {
         self.desk.shown().map(|shown| &**shown)
     }
 
-    /// How many rows the map has.
+    /// Returns the number of rows of the map.
     pub fn rows(&self) -> usize {
         self.answer().map_or(self.rows, |answer| answer.all.rows)
     }
 
-    /// What the rows of the map on the screen are.
+    /// Returns what the rows of the map on the screen stand for.
     pub fn by(&self) -> HeatBy {
         self.answer().map_or(self.by, |answer| answer.key.what.by)
     }
 
-    /// Switches what the rows of the next map are: parts of a second, CPUs, threads, and parts
-    /// again.
+    /// Switches what the rows of the next map stand for: from parts of a second to CPUs, to
+    /// threads, and back to parts.
     pub fn next_rows(&mut self) {
         self.by = match self.by {
             HeatBy::Parts => HeatBy::Cpus,
@@ -89,7 +90,7 @@ impl Time {
         };
     }
 
-    /// How many cells are to the left of the map.
+    /// Returns the width of the labels to the left of the map.
     pub fn label(&self) -> u16 {
         match self.by() {
             HeatBy::Parts | HeatBy::Cpus => LABEL,
@@ -102,13 +103,12 @@ impl Time {
         usize::from(columns).max(1)
     }
 
-    /// Has the samples of a function counted by themselves in the next answer; None ends that.
+    /// Highlights the samples of this function in the next answer, or of no function if `None`.
     pub fn follow(&mut self, function: Option<FunctionId>) {
         self.function = function;
     }
 
-    /// Returns the question for the map that is wanted; None if it is asked or answered
-    /// already.
+    /// Returns the question for the map that is wanted, or `None` if it was asked already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TimeWanted>> {
         let wanted = TimeWanted {
             by: self.by,
@@ -119,8 +119,8 @@ impl Time {
         self.desk.ask(snapshot, wanted)
     }
 
-    /// Takes an answer. It is shown at once if `is_calm`, or if it is another map than the one
-    /// on the screen. Returns whether it is shown.
+    /// Takes an answer, and returns whether it is shown now. It is if `is_calm`, or if it is
+    /// another map than the one on the screen.
     pub fn receive(&mut self, answer: Arc<TimeAnswer>, is_calm: bool) -> bool {
         let key = answer.key;
         if !self.desk.receive(&key, key.what, answer) {
@@ -147,12 +147,12 @@ impl Time {
         is_new
     }
 
-    /// Frees the answer, because the view was left; cursor and mark stay.
+    /// Frees the answer when the view is left. Cursor and mark stay.
     pub fn release(&mut self) {
         self.desk.clear();
     }
 
-    /// Sets the size of the body in cells, and with it how many rows the next map has.
+    /// Sets the size of the body in cells, and from it the number of rows of the next map.
     /// `rate_hz` is the number of samples per second of a busy CPU.
     pub fn resize(&mut self, width: u16, height: usize, rate_hz: u32) {
         self.width = width;
@@ -164,20 +164,20 @@ impl Time {
         };
     }
 
-    /// The first and the last second of the map; None without an answer.
+    /// Returns the first and the last second of the map, or `None` without an answer.
     fn seconds(&self) -> Option<(u64, u64)> {
         let map = &self.answer()?.all;
         let last = map.first_second + (map.columns() as u64).checked_sub(1)?;
         Some((map.first_second, last))
     }
 
-    /// When the newest second begins, in nanoseconds; None without an answer.
+    /// Returns the start of the newest second in nanoseconds, or `None` without an answer.
     pub fn newest_ns(&self) -> Option<u64> {
         self.seconds().map(|(_, last)| last * SECOND_NS)
     }
 
-    /// The seconds on the screen. If the map has fewer seconds than columns, some of these lie
-    /// before its first one. None without an answer.
+    /// Returns the seconds on the screen. If the map has fewer seconds than columns, some of these
+    /// are before its first one. Returns `None` without an answer.
     pub fn shown_seconds(&self) -> Option<std::ops::Range<u64>> {
         let (first, last) = self.seconds()?;
         let columns = self.columns() as u64;
@@ -187,8 +187,8 @@ impl Time {
         Some(start..start + columns)
     }
 
-    /// Returns the cell of the cursor: the one that was selected, else the top of the newest
-    /// second. None without an answer.
+    /// Returns the cell of the cursor: the selected one, or else the top of the newest second.
+    /// Returns `None` without an answer.
     pub fn selected(&self) -> Option<Spot> {
         let (first, last) = self.seconds()?;
         let newest = Spot {
@@ -202,8 +202,8 @@ impl Time {
         })
     }
 
-    /// The cells from the mark to the cursor, the earlier one first; whole seconds if rows are
-    /// not parts of a second. None without a mark.
+    /// Returns the first and the last cell of the marked stretch; whole seconds if rows are not
+    /// parts of a second. Returns `None` without a mark.
     pub fn marked(&self) -> Option<(Spot, Spot)> {
         let (mark, end) = (self.mark?, self.mark_end.or_else(|| self.selected())?);
         let (mut from, mut to) = (mark.min(end), mark.max(end));
@@ -214,9 +214,8 @@ impl Time {
         Some((from, to))
     }
 
-    /// Returns the cell of a moment, in nanoseconds. If rows are not parts of a second, a
-    /// moment is in all rows of its second: the first one is returned, or the last one if
-    /// `is_end`.
+    /// Returns the cell of a time in nanoseconds. If rows are not parts of a second, the time
+    /// belongs to all rows of its second: the first row is returned, or the last one if `is_end`.
     pub fn spot_of(&self, ns: u64, is_end: bool) -> Spot {
         let row = match self.by() {
             HeatBy::Parts => (ns % SECOND_NS / self.row_ns()) as usize,
@@ -229,15 +228,15 @@ impl Time {
         }
     }
 
-    /// What is different in the marked stretch of time from all other time; None if nothing is
-    /// marked, or the answer about it has not come yet.
+    /// Returns what differs between the marked stretch of time and all other time. Returns `None`
+    /// if nothing is marked, or if the answer about it has not come yet.
     pub fn apart(&self) -> Option<&[Apart]> {
         let answer = self.answer()?;
         let is_it = self.mark.is_some() && answer.key.what.stretch == self.stretch();
         answer.apart.as_deref().filter(|_| is_it)
     }
 
-    /// Handles the mouse being dragged to a cell: the stretch begins where it was pressed and
+    /// Handles a drag of the mouse to a cell: the stretch starts where the button was pressed and
     /// ends here.
     pub fn drag_to(&mut self, column: u16, line: usize) {
         if self.mark.is_none() || self.mark_end.is_some() {
@@ -246,8 +245,8 @@ impl Time {
         self.select_cell(column, line);
     }
 
-    /// Sets the mark at the cursor, where a stretch of time is to begin or end; if there is a
-    /// mark, its other end. After that the next stretch begins.
+    /// Sets the mark at the cursor: one end of a stretch of time or, if that is set, the other end.
+    /// If both are set, the cursor becomes the start of a new stretch.
     pub fn set_mark(&mut self) {
         self.held = self.selected();
         if self.mark.is_some() && self.mark_end.is_none() {
@@ -257,12 +256,12 @@ impl Time {
         }
     }
 
-    /// Whether a stretch was begun whose end is where the cursor is.
+    /// Whether one end of a stretch is set and the other end follows the cursor.
     pub fn is_marking(&self) -> bool {
         self.mark.is_some() && self.mark_end.is_none()
     }
 
-    /// Removes the mark, because the stretch has become the window of all views.
+    /// Removes the mark because the stretch has become the window of all views.
     pub fn use_up(&mut self) {
         self.end_mark();
         self.used = self.held;
@@ -274,8 +273,8 @@ impl Time {
         self.mark.take().is_some()
     }
 
-    /// Returns the time that Enter makes the window: the marked stretch, else the second of the
-    /// cursor. Both ends are in nanoseconds; the second one is not part of it. None without an
+    /// Returns the time that Enter makes the window: the marked stretch, or else the second of the
+    /// cursor. Start and end are in nanoseconds, and the end is excluded. Returns `None` without an
     /// answer.
     pub fn stretch(&self) -> Option<(u64, u64)> {
         if let Some((from, to)) = self.marked() {
@@ -285,14 +284,14 @@ impl Time {
         Some((second * SECOND_NS, (second + 1) * SECOND_NS))
     }
 
-    /// Returns the same time as [`Time::stretch`], but None while the cursor follows the newest
-    /// second, and while that time is the window already.
+    /// Returns the same time as [`Time::stretch`], but `None` while the cursor follows the newest
+    /// second, and while that time is already the window.
     pub fn chosen(&self) -> Option<(u64, u64)> {
         let is_new = self.mark.is_some() || self.held != self.used;
         self.held.filter(|_| is_new).and_then(|_| self.stretch())
     }
 
-    /// Returns when the time of a cell begins, in nanoseconds on the clock of the samples.
+    /// Returns the start of a cell in nanoseconds on the clock of the samples.
     pub fn start_ns(&self, spot: Spot) -> u64 {
         let row = match self.by() {
             HeatBy::Parts => spot.row as u64,
@@ -305,7 +304,7 @@ impl Time {
         self.start_ns(spot) + self.row_ns()
     }
 
-    /// How long the time of a cell is, in nanoseconds.
+    /// Returns the duration of a cell in nanoseconds.
     pub fn row_ns(&self) -> u64 {
         match self.by() {
             HeatBy::Parts => SECOND_NS / self.rows().max(1) as u64,
@@ -322,8 +321,8 @@ impl Time {
         }
     }
 
-    /// Moves the cursor: up and down by rows, by pages to earlier and later seconds. To the end
-    /// means to follow the newest second, or, with a mark, the last cell.
+    /// Moves the cursor: up and down by rows, and by pages to earlier and later seconds. The key
+    /// for the end lets it follow the newest second or, with a mark, selects the last cell.
     pub fn go(&mut self, motion: Motion) {
         let (Some(here), Some((first, last))) = (self.selected(), self.seconds()) else {
             return;
@@ -343,7 +342,7 @@ impl Time {
         }
     }
 
-    /// Moves the cursor by a second, to the later one if `right`; it stays on the map.
+    /// Moves the cursor by one second, to a later one if `right`. It stays on the map.
     pub fn go_sideways(&mut self, right: bool) {
         if let Some(here) = self.selected() {
             let second = if right {
@@ -355,7 +354,7 @@ impl Time {
         }
     }
 
-    /// Moves the cursor to a cell of the body; `column` and `line` count from its top left
+    /// Moves the cursor to a cell of the body; `column` and `line` are counted from its top left
     /// corner. Does nothing to the left of the map and below it.
     pub fn select_cell(&mut self, column: u16, line: usize) {
         let seconds = self.shown_seconds();

@@ -1,5 +1,5 @@
-//! The *call tree*, callees below their callers or the other way round. Trees come from the
-//! thread that answers questions; what is open and selected in them is kept here.
+//! The *call tree*: callees below their callers, or the other way round. The thread that answers
+//! questions builds the trees. This module keeps which rows are open and selected.
 
 mod asking;
 pub mod draw;
@@ -26,20 +26,21 @@ use side::{Side, SidePosition};
 use std::sync::Arc;
 pub use trees::Trees;
 
-/// The state of a call tree: the tree, and what is open and selected in each direction.
+/// The state of a call tree: the tree, and the open and selected rows in each direction.
 #[derive(Debug, Default)]
 pub struct Tree {
     top_down: Side,
     bottom_up: Side,
     desk: TreeDesk,
     find: Option<Find>,
+    /// Number of rows that match the search.
     found: usize,
     height: usize,
-    /// The function that was selected last in the tree that this one stands beside.
+    /// The function that was last selected in the tree beside this one.
     followed: Option<FrameId>,
 }
 
-/// A call tree as it was left: what has to be kept to come back to it.
+/// A position in a call tree. The history keeps it for steps back.
 #[derive(Debug, Clone)]
 pub struct TreePosition {
     look: Look,
@@ -48,7 +49,7 @@ pub struct TreePosition {
 }
 
 impl Tree {
-    /// Returns what has to be kept to come back to what is shown now.
+    /// Returns the present position.
     pub fn place(&self) -> TreePosition {
         TreePosition {
             look: self.desk.look(),
@@ -57,8 +58,8 @@ impl Tree {
         }
     }
 
-    /// Goes back to a place. Until its tree is there again, the place is looked for in the
-    /// present one.
+    /// Goes back to a position. Until a tree of its direction and grouping arrives, the position is
+    /// searched for in the present one.
     pub fn return_to(&mut self, place: TreePosition) {
         self.top_down.return_to(place.top_down);
         self.bottom_up.return_to(place.bottom_up);
@@ -68,17 +69,18 @@ impl Tree {
         }
     }
 
-    /// The tree on the screen, and the one it is compared with; None before the first answer.
+    /// Returns the tree on the screen and the one it is compared with, or `None` before the first
+    /// answer.
     pub fn trees(&self) -> Option<&Trees> {
         self.desk.trees()
     }
 
-    /// Returns whether callees stand below their callers, or callers below their callees.
+    /// Returns whether callees are below their callers, or callers below their callees.
     pub fn direction(&self) -> Direction {
         self.desk.direction()
     }
 
-    /// Returns rows and selection of the direction that is on the screen.
+    /// Returns the rows and the selection of the direction on the screen.
     pub fn side(&self) -> &Side {
         match self.direction() {
             Direction::TopDown => &self.top_down,
@@ -93,12 +95,12 @@ impl Tree {
         }
     }
 
-    /// Returns the selected row; None while there are no rows.
+    /// Returns the selected row, or `None` if there are no rows.
     pub fn selected(&self) -> Option<&TreeRow> {
         self.side().selected()
     }
 
-    /// The name of a row; None for a row that sums up small ones.
+    /// Returns the name of a row, or `None` for a row that sums up small ones.
     pub fn name(&self, row: &TreeRow) -> Option<Arc<str>> {
         match row.what {
             What::Place(place) => match &row.function {
@@ -109,7 +111,7 @@ impl Tree {
         }
     }
 
-    /// The frames that a row stands for besides its own, the outermost first.
+    /// Returns the names of the frames that are folded into a row, the outermost first.
     pub fn hidden_names(&self, row: &TreeRow) -> Vec<Arc<str>> {
         let Some(trees) = self.trees() else {
             return Vec::new();
@@ -117,7 +119,8 @@ impl Tree {
         row.run.iter().map(|place| trees.name(place)).collect()
     }
 
-    /// The function of a row; None for the root, groups, and rows that sum up small ones.
+    /// Returns the function of a row, or `None` for the root, groups, and rows that sum up small
+    /// ones.
     pub fn function(&self, row: &TreeRow) -> Option<Arc<Function>> {
         let ask = || match row.what {
             What::Place(place) => Some(Arc::new(self.trees()?.function(&place)?)),
@@ -126,20 +129,19 @@ impl Tree {
         row.function.clone().or_else(ask)
     }
 
-    /// Returns the question for the tree that is wanted; None if it is asked or answered
-    /// already.
+    /// Returns the question for the tree that is wanted, or `None` if it was asked already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         self.desk.question(snapshot)
     }
 
-    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it; see
-    /// [`TreeDesk::receive`]. Returns whether it is shown.
+    /// Takes an answer, and returns whether it is shown now. It is if `is_calm`, or if the screen
+    /// waits for it; see [`TreeDesk::receive`].
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         self.desk.receive(answer, is_calm) && self.take_waiting()
     }
 
-    /// Shows the answer that `receive` kept, with the same rows open and selected; a function
-    /// that was looked for is selected. Returns false if there was no answer.
+    /// Shows the answer that `receive` kept, with the same rows open and selected. If a function
+    /// was searched for, it is selected. Returns false if there was no answer.
     pub fn take_waiting(&mut self) -> bool {
         let before = self.desk.shown().map(|shown| Arc::clone(&shown.trees));
         let Some(answer) = self.desk.take_waiting() else {
@@ -159,28 +161,28 @@ impl Tree {
         true
     }
 
-    /// Frees the tree and the rows, because the view was left; what is open and selected stays.
+    /// Frees the tree and the rows when the view is left. What is open and selected stays.
     pub fn release(&mut self) {
         self.desk.clear();
         self.top_down.release();
         self.bottom_up.release();
     }
 
-    /// Forgets the selected row of each direction: if the next tree does not have it, it is
-    /// not kept.
+    /// Forgets the stored rows of both directions. If the next tree does not have the selected row,
+    /// it is not shown any more.
     pub fn forget_last_seen(&mut self) {
         self.top_down.forget_last_seen();
         self.bottom_up.forget_last_seen();
     }
 
-    /// Sets how many lines fit the screen.
+    /// Sets how many lines fit on the screen.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         self.side_mut().resize(height);
     }
 
-    /// Asks for the tree of the other direction. The selected function is looked for in it,
-    /// unless it was selected there already.
+    /// Asks for the tree of the other direction. The selected function is searched for in it,
+    /// unless it is already the selected one there.
     pub fn invert(&mut self) {
         let there = match self.desk.wanted {
             Direction::TopDown => &self.bottom_up,
@@ -191,8 +193,8 @@ impl Tree {
         self.desk.wanted = opposite(self.desk.wanted);
     }
 
-    /// Asks for the tree by the next grouping: by process, by thread, or none. The selected
-    /// function is looked for in it.
+    /// Asks for the tree with the next grouping: by process, by thread, or none. The selected
+    /// function is searched for in it.
     pub fn group(&mut self) {
         self.desk.look_for = self.side().held_function();
         self.desk.group_next();
@@ -200,13 +202,13 @@ impl Tree {
         self.bottom_up.start_anew();
     }
 
-    /// What the tree on the screen has between the root and the functions.
+    /// Returns what the tree on the screen has between the root and the functions.
     pub fn groups(&self) -> GroupBy {
         self.desk.groups()
     }
 
-    /// Has a function found in the next tree, and chooses its direction: in a bottom-up tree a
-    /// function that was never on top of a stack is not among the first rows.
+    /// Finds a function in the next tree and chooses the direction: the first rows of a bottom-up
+    /// tree are the functions that were on top of a stack, so others are searched for top-down.
     pub fn look_for(&mut self, function: FrameId, was_on_top: bool) {
         self.desk.wanted = if was_on_top {
             Direction::BottomUp
@@ -216,14 +218,13 @@ impl Tree {
         self.desk.look_for = Some(function);
     }
 
-    /// Has a function found and selected in the next tree, without changing the direction.
+    /// Finds a function in the next tree and selects it, without changing the direction.
     pub fn link(&mut self, function: FrameId) {
         self.desk.look_for = Some(function);
     }
 
-    /// Makes this the tree of the other direction than `other`, with the same grouping, and
-    /// selects the function that is selected there. `current` gives the present number of a
-    /// function.
+    /// Makes this the tree of the opposite direction to `other`, with the same grouping, and
+    /// selects the function that is selected there. `current` returns the present id of a function.
     pub fn mirror(&mut self, other: &Tree, current: impl Fn(FrameId) -> FrameId) {
         let wanted = opposite(other.desk.wanted);
         if self.desk.wanted != wanted {
@@ -245,7 +246,7 @@ impl Tree {
         }
     }
 
-    /// Selects a function: at once if it is just below the root, else in the next answer.
+    /// Selects a function: immediately if it is directly below the root, else in the next answer.
     fn show(&mut self, function: FrameId) {
         let is_it =
             |node: &Node| matches!(node.kind, NodeKind::Function { id, .. } if id == function);
@@ -268,12 +269,13 @@ impl Tree {
         }
     }
 
-    /// Moves the selection over the rows of what is open.
+    /// Moves the selection over the rows that are not hidden in closed ones.
     pub fn go(&mut self, motion: Motion) {
         self.with_trees(|side, trees| side.go(motion, trees));
     }
 
-    /// Selects the row on a line of the body, from 0 at the top; nothing below the last row.
+    /// Selects the row on a line of the body, counted from 0 at the top. Lines below the last row
+    /// are ignored.
     pub fn select_line(&mut self, line: usize) {
         self.with_trees(|side, trees| side.select_line(line, trees));
     }
@@ -289,7 +291,7 @@ impl Tree {
         });
     }
 
-    /// Opens the hot path below the selected row, and gives how many steps it goes down.
+    /// Opens the hot path below the selected row, and returns its number of steps.
     pub fn open_hot_path(&mut self) -> u32 {
         let depth = |tree: &Self| tree.selected().map_or(0, |row| row.depth);
         let before = depth(self);
@@ -304,24 +306,24 @@ impl Tree {
         }
     }
 
-    /// Returns the pattern that is searched for; None if there is no search.
+    /// Returns the pattern of the search, or `None` if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
-    /// How many rows match the search, of those that closed rows do not hide.
+    /// Returns how many rows match the search. Rows hidden in closed ones are not counted.
     pub fn found(&self) -> usize {
         self.found
     }
 
-    /// Starts a search for a pattern, or ends it with None. It selects nothing.
+    /// Starts a search for a pattern, or ends it with `None`. The selection stays.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
         self.count_found();
     }
 
-    /// Whether the search matches a row, by its name or that of a frame folded into it; false
-    /// if there is no search.
+    /// Whether the search matches a row, by its name or that of a frame folded into it. False if
+    /// there is no search.
     pub fn is_found(&self, row: &TreeRow) -> bool {
         let Some(find) = &self.find else {
             return false;
@@ -344,8 +346,8 @@ impl Tree {
             .collect()
     }
 
-    /// The number of the folded frame of the selected row that matches the search; None if the
-    /// row's own name matches, or none does.
+    /// Returns the index of the frame folded into the selected row that matches the search. Returns
+    /// `None` if the row's own name matches, or none does.
     fn found_in_run(&self) -> Option<usize> {
         let (row, find) = (self.selected()?, self.find.as_ref()?);
         if self.name(row).is_some_and(|name| find.matches(&name)) {
@@ -355,10 +357,10 @@ impl Tree {
         names.iter().position(|name| find.matches(name))
     }
 
-    /// Selects the next match below the selected row, or the one above if `down` is false,
-    /// around the ends. With `including`, on the way down, the selected row itself may be the
-    /// match. If a folded frame matches, its run is unfolded. Returns which of the matches it
-    /// is, from 1; None if there is none.
+    /// Selects the next match below the selected row, or above it if `down` is false, and goes on
+    /// at the other end. With `including` and `down`, the selected row itself may be the match. If
+    /// a folded frame matches, its run is unfolded. Returns the position of the match among all
+    /// matches, counted from 1, or `None` if there is none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = self.found_rows();
         let here = self.side().index();

@@ -1,4 +1,4 @@
-//! What the app needs of a view, whatever it shows.
+//! What the app needs of a view, independent of what the view shows.
 
 use crate::action::Action;
 use crate::context::Context;
@@ -15,8 +15,8 @@ use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A view as the app sees it. A view that has no use for a method leaves it out: its default
-/// does nothing, and returns false, 0 or None.
+/// A view as the app sees it. A view leaves out the methods that it does not need: the default
+/// implementations do nothing, and return false, 0 or `None`.
 pub trait View {
     /// Updates the rows from the snapshot that is shown. Rows may change places only if `sort`
     /// is true. Returns true if the rows come from the snapshot; a view that asks the profile
@@ -25,98 +25,99 @@ pub trait View {
         false
     }
 
-    /// Tells the view the size of its part of the screen, before it is drawn there.
+    /// Sets the size of the view's part of the screen, before it is drawn there.
     fn resize(&mut self, cx: &Context<'_>, part: &ViewArea);
 
     /// Moves the selection.
     fn go(&mut self, cx: &Context<'_>, motion: Motion);
 
-    /// Selects what is drawn in a cell of the body; `column` and `line` count from 0 at its top
-    /// left corner.
+    /// Selects what is drawn in a cell of the body. `column` and `line` are counted from 0 at its
+    /// top left corner.
     fn select_at(&mut self, cx: &Context<'_>, column: u16, line: usize);
 
-    /// The pattern that is searched for, and how many rows match it; None if there is no
+    /// Returns the pattern of the search and how many rows match it, or `None` if there is no
     /// search.
     fn found(&self, _cx: &Context<'_>) -> Option<Found<'_>> {
         None
     }
 
-    /// Starts a search for a pattern, or ends the search with None.
+    /// Starts a search for a pattern, or ends it with `None`.
     fn set_find(&mut self, _cx: &Context<'_>, _find: Option<Find>) {}
 
     /// Selects the next match below the selected row, or above it if `down` is false. With
-    /// `including`, on the way down, the selected row itself may be the match. Returns which of
-    /// the matches it is, from 1; None if there is none.
+    /// `including` and `down`, the selected row itself may be the match. Returns the position of
+    /// the match among all matches, counted from 1, or `None` if there is none.
     fn select_found(&mut self, _cx: &Context<'_>, _down: bool, _including: bool) -> Option<usize> {
         None
     }
 
-    /// Selects a function even if it is in rows that are closed or not drawn. Returns false in
-    /// views that have no such rows; then nothing was done.
+    /// Selects a function even if its row is inside a closed one or not built yet. Returns false,
+    /// and does nothing, in views without such rows.
     fn reveal(&mut self, _function: FunctionId) -> bool {
         false
     }
 
-    /// The text of the selected row, to be copied to the clipboard.
+    /// Returns the text of the selected row, to be copied to the clipboard.
     fn selected_name(&self, _cx: &Context<'_>) -> Option<String> {
         None
     }
 
-    /// The function that the selected row is about.
+    /// Returns the function that the selected row is about.
     fn selected_function(&self, _cx: &Context<'_>) -> Option<FunctionHere> {
         None
     }
 
-    /// The function whose code is opened from here.
+    /// Returns the function whose code is opened from here.
     fn function_for_code(&self, cx: &Context<'_>) -> Option<FunctionId> {
         self.selected_function(cx)?.id
     }
 
-    /// The function that the user selected, to be selected in the view that is opened next. The
-    /// outer None: functions are not selected in this view. The inner None: the user has
-    /// selected none.
+    /// Returns the function that the user selected, which the next view selects as well. The outer
+    /// `None` means that no functions can be selected in this view, the inner `None` that the user
+    /// has selected none.
     fn held_function(&self, _cx: &Context<'_>) -> Option<Option<FunctionId>> {
         None
     }
 
-    /// Selects the function that was selected in the view before, if one was.
+    /// Selects the function that was selected in the view before, if any.
     fn follow_function(&mut self, _cx: &Context<'_>, _function: Option<FunctionId>) {}
 
-    /// The name of the one function that all of the view is about.
+    /// Returns the name of the function that the whole view is about, if there is one.
     fn about(&self) -> Option<Arc<str>> {
         None
     }
 
-    /// What the header says about how far the numbers of this view can be trusted; None where
+    /// Returns what the header says about how reliable the numbers of this view are, or `None` if
     /// it says the same as for all samples.
     fn trust(&self) -> Option<Vec<Segment>> {
         None
     }
 
-    /// How many samples the percentages of this view are shares of; None if these are the
-    /// samples of the newest report.
+    /// Returns how many samples the percentages of this view are shares of, or `None` if these are
+    /// the samples of the newest report.
     fn counted(&self) -> Option<u64> {
         None
     }
 
-    /// Changes the order of the rows. Where rows have a direction (trees, flame graphs),
-    /// [`Sort::Invert`] swaps callers and callees instead.
+    /// Changes the order of the rows. In trees and flame graphs, [`Sort::Invert`] swaps callers and
+    /// callees instead.
     fn sort(&mut self, _cx: &Context<'_>, _order: Sort) {}
 
-    /// The question that has to be asked of the profile now; None if there is none, or it is
-    /// asked or answered already.
+    /// Returns the question that has to be put to the profile now. Returns `None` if there is none,
+    /// or if it was asked already.
     fn question(&mut self, _cx: &Context<'_>) -> Option<Question> {
         None
     }
 
-    /// Whether it has asked and there are no rows before the answer.
+    /// Whether the view has no rows because the answer to its first question has not come yet.
     fn awaits_rows(&self) -> bool {
         false
     }
 
-    /// Takes an answer, if it is the one to this view's question. `is_calm` is true if rows may
-    /// move now: no key was pressed a moment ago, or the screen is frozen, which then gets the
-    /// last answer about what it shows. Else the answer may be kept for [`View::take_waiting`]. Returns whether it is shown.
+    /// Takes an answer if it belongs to this view's question, and returns whether it is shown now.
+    /// `is_calm` is true if rows may move: no key was pressed recently, or the screen is frozen and
+    /// gets the last answer about what it shows. Otherwise the view may keep the answer for
+    /// [`View::take_waiting`].
     fn receive(&mut self, _answer: &Answer, _is_calm: bool) -> bool {
         false
     }
@@ -126,40 +127,41 @@ pub trait View {
         false
     }
 
-    /// Frees the answers that it holds, because the view is no longer on the screen.
+    /// Frees the answers of the view because it is not on the screen any more.
     fn release(&mut self) {}
 
-    /// Forgets what the selected row was when it was last seen, because another part of the
-    /// samples is counted now: a row of the part before is not kept among the new ones.
+    /// Forgets the stored copy of the selected row, because another part of the samples is counted
+    /// now. If the row is not among the new ones, it is not shown any more.
     fn forget_last_seen(&mut self) {}
 
-    /// All that is needed to come back to what is looked at now.
+    /// Returns everything that is needed to come back to the present position.
     fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 
-    /// Goes back to a place that [`View::place`] of the same view returned.
+    /// Goes back to a position that [`View::place`] of the same view returned.
     fn return_to(&mut self, _place: &dyn Any) {}
 
-    /// Closes what was opened last inside the view, a zoom for example. `before` is the view's
-    /// place in the newest entry of the history: what was opened before that is closed by going
-    /// back there, not here. Returns false if there is nothing to close.
+    /// Closes what was last opened inside the view, such as a zoom. `before` is the view's position
+    /// in the newest entry of the history. What was opened before that entry is closed by going
+    /// back to it, not here. Returns false if there is nothing to close.
     fn close_innermost(&mut self, _before: Option<&dyn Any>) -> bool {
         false
     }
 
-    /// Marks the selected row, or takes its mark away.
+    /// Marks the selected row, or removes its mark.
     fn toggle_mark(&mut self, _cx: &Context<'_>) {}
 
-    /// Takes the marks of all rows away.
+    /// Removes the marks of all rows.
     fn unmark(&mut self) {}
 
-    /// How many rows are marked.
+    /// Returns how many rows are marked.
     fn marked(&self) -> usize {
         0
     }
 
-    /// What the scope can be narrowed to from here, such as the marked or selected processes.
+    /// Returns what the scope can be narrowed to from here, such as the marked or selected
+    /// processes.
     fn narrowing(&self, _cx: &Context<'_>) -> Option<Narrowing> {
         None
     }
@@ -169,49 +171,54 @@ pub trait View {
         false
     }
 
-    /// Whether an action does something with what is selected; else the key line leaves it
+    /// Whether an action does something with the selected row. Otherwise the line of keys leaves it
     /// out.
     fn offers(&self, _cx: &Context<'_>, _action: Action) -> bool {
         true
     }
 
-    /// Does an action that means something to this view only.
+    /// Carries out an action that only this view knows.
     fn act(&mut self, _cx: &Context<'_>, _action: Action) -> Done {
         Done::Nothing
     }
 
-    /// Explains the selected row's number in one sentence; None if no row is selected.
+    /// Explains the selected row's number in one sentence. Returns `None` if no row is selected.
     fn explain(&self, cx: &Context<'_>) -> Option<String>;
 }
 
-/// A function that is selected.
+/// The function in a selected row.
 #[derive(Debug, Clone)]
 pub struct FunctionHere {
-    /// `None` if it has no samples any more.
+    /// Its id. `None` if it has no samples any more.
     pub id: Option<FunctionId>,
-    /// Name and module, if it is a real function and not the end of a stack or a sum.
+    /// Name and module if it is a real function. `None` for the end of a stack or a sum.
     pub named: Option<(Arc<str>, Arc<str>)>,
 }
 
-/// What became of an action in a view.
+/// The result of an action in a view, and what the app has to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
-    /// The action means nothing in this view.
+    /// The view does not know the action.
     Nothing,
+    /// The view has carried out the action.
     Here,
     Said(Notice),
+    /// Open the page of this function.
     OpenPage(FunctionId),
+    /// Open the code of this function.
     OpenCode(FunctionId),
-    /// The code of the function of that name in a module.
+    /// Open the code of the function with this name in a module.
     OpenCodeNamed {
         name: Arc<str>,
         module: Option<Arc<str>>,
     },
-    /// A stretch of time becomes the window.
+    /// Make this stretch of time the window.
     UseTime {
         start_ns: u64,
         end_ns: u64,
     },
+    /// Copy this text to the clipboard.
     Copy(String),
+    /// Open this file in an editor, at this line.
     Edit(PathBuf, u32),
 }

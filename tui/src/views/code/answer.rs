@@ -1,5 +1,4 @@
-//! What is found for the code of a function: the samples of each line and each
-//! instruction.
+//! The answer about the code of a function: the samples of each line and each instruction.
 
 use super::CodeRow;
 use super::before::{Before, Counted};
@@ -12,31 +11,31 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Says which code is wanted: two equal values ask for the same.
+/// Which code is wanted. Two equal values ask for the same code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeWanted {
     pub function: FunctionId,
-    /// The samples come from a recording: the processes of now are not those of then.
+    /// The samples come from a recording, so that the processes of the recording no longer run.
     pub is_recorded: bool,
-    /// Counts how often code was opened: a new number has files read anew.
+    /// Counts how often code was opened. With a new number, files are read again.
     pub visit: u64,
 }
 
-/// The samples of a line or an instruction.
+/// The samples of one line or instruction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spot {
-    /// Samples that hit there, in the function itself or in a function that is inlined there.
+    /// Samples taken there, in the function itself or in a function that is inlined there.
     pub samples: u64,
-    /// Samples that hit there in the baseline; 0 where nothing is compared.
+    /// Samples taken there in the baseline; 0 if nothing is compared.
     pub before: u64,
-    /// The part of `samples` that hit in inlined functions.
+    /// The part of `samples` that was taken in inlined functions.
     pub inlined: u64,
-    /// `samples`, and the samples taken in what was called from there.
+    /// `samples`, and the samples of functions while they were called from there.
     pub total: u64,
     /// The functions called from there with their samples, most samples first.
     pub calls: Vec<(FunctionId, u64)>,
-    /// Of its addresses that have inlined code, the hottest one: the innermost function inlined
-    /// there, the place in that function, and the samples of the address.
+    /// The hottest address of this spot that has inlined code: the innermost function that is
+    /// inlined there, the place in that function, and the samples of the address.
     pub heaviest: Option<(FunctionId, Option<CodePlace>, u64)>,
 }
 
@@ -47,31 +46,33 @@ pub struct CodeAnswer {
     pub key: Key<CodeWanted>,
     pub view: View,
     pub function: Function,
-    /// The addresses of its code that were hit, as the profile has them.
+    /// The addresses of the function's code that have samples, as the profile has them.
     pub code: FunctionCode,
     /// What was found on disk for these addresses.
     pub body: Arc<Body>,
-    /// Samples of each source line, in whatever file it is.
+    /// Samples of each source line, in any file.
     pub lines: BTreeMap<BodyLine, Spot>,
     /// Samples of each instruction, by the number of its piece and its number in the piece.
     pub instructions: BTreeMap<(usize, usize), Spot>,
-    /// Samples by address, where there is no instruction.
+    /// Samples by address, for addresses at which the file has no instruction.
     pub addresses: BTreeMap<u64, Spot>,
-    /// Samples of no known line.
+    /// Samples whose line is not known.
     pub unplaced: Spot,
-    /// What the function had in the baseline; None if nothing is compared.
+    /// What the function had in the baseline. `None` if nothing is compared.
     pub before: Option<Before>,
-    /// The functions that the spots name: called and inlined ones.
+    /// The functions that the spots mention: called and inlined ones.
     pub functions: HashMap<FunctionId, Function>,
 }
 
 impl CodeAnswer {
-    /// `None` if it was cancelled.
+    /// Answers the question. Returns `None` if it was cancelled.
     pub fn new(ask: Ask<CodeWanted>, library: &mut dyn Library, cancel: &Cancel) -> Option<Self> {
         let id = ask.view.function_of(ask.key.what.function);
         let function = ask.view.function(id);
         let selection = ask.select(cancel)?;
         let code = match function.role {
+            /// Entries of other roles stand for a sum or for the end of a stack, which have no
+            /// code.
             Role::Function => selection.code(id, cancel).ok()?,
             // The entry stands for a sum or for the end of a stack, which have no code.
             _ => FunctionCode::default(),
@@ -103,18 +104,18 @@ impl CodeAnswer {
         Some(answer)
     }
 
-    /// What is counted.
+    /// Returns the metric that is counted.
     pub fn metric(&self) -> Option<&Metric> {
         Some(&self.view.info().metric)
     }
 
-    /// Samples that hit in the function's code.
+    /// Returns the number of samples in the function's code.
     pub fn samples(&self) -> u64 {
         self.code.self_samples + self.code.inlined_samples
     }
 
-    /// The spot of a row that is a line, an instruction, an address, or what has no known line;
-    /// None for other rows.
+    /// Returns the spot of a row, or `None` for rows that are not a line, an instruction, an
+    /// address, or the row of unknown lines.
     pub fn spot(&self, row: &CodeRow) -> Option<&Spot> {
         match row {
             CodeRow::Line { place, .. } => self.lines.get(place),
@@ -128,7 +129,7 @@ impl CodeAnswer {
     /// Sums the samples of all addresses three times, each time by another key:
     /// 1. by line of source text; addresses without a line go to `unplaced`,
     /// 2. by instruction,
-    /// 3. by bare address, where the file has no instruction there.
+    /// 3. by address, if the file has no instruction at it.
     fn count(&mut self, selection: &Selection, cancel: &Cancel) -> Option<()> {
         let body = &*self.body;
         let frame = self.function.id;
@@ -151,8 +152,8 @@ impl CodeAnswer {
         Some(())
     }
 
-    /// Adds to each spot the samples that it had in the baseline. A spot that only the baseline
-    /// has is made here. None if it was cancelled.
+    /// Adds to each spot the samples that it had in the baseline. A spot that only the baseline has
+    /// is created here. Returns `None` if it was cancelled.
     fn compare(
         &mut self,
         was: &Selection,
@@ -185,8 +186,7 @@ impl CodeAnswer {
         Some(())
     }
 
-    /// Looks up the functions that the spots name, so that drawing need not ask the
-    /// profile.
+    /// Looks up the functions that the spots mention, so that drawing need not access the profile.
     fn name_all(&mut self) {
         let spots = self
             .lines
@@ -204,8 +204,8 @@ impl CodeAnswer {
     }
 }
 
-/// Returns the request for the library: where samples hit, with what the profile knows of
-/// these places in case the files do not tell.
+/// Returns the request to the library: the addresses that have samples, with what the profile knows
+/// about them in case the files on disk are not available.
 fn wanted(ask: &Ask<CodeWanted>, function: &Function, code: &FunctionCode) -> Wanted {
     let hit = |address: &CodeAddress| {
         let is_other = address.host != function.id;
@@ -231,14 +231,14 @@ fn wanted(ask: &Ask<CodeWanted>, function: &Function, code: &FunctionCode) -> Wa
     }
 }
 
-/// Returns the line of an address: by the file on disk, or else as the profile knows it.
+/// Returns the line of an address from the file on disk, or else from the profile.
 fn place(address: &CodeAddress, body: &Body) -> Option<BodyLine> {
     line_at(address.address, body).or_else(|| line_of(address.place.as_ref()?, body))
 }
 
-/// Sums the samples of addresses by the part of the code that `part` puts them into. `group`
-/// counts what was called from each part; it gets the number of the part of each frame, and
-/// returns one count for each number in order. None if it was cancelled.
+/// Sums the samples of addresses by parts of the code; `part` returns the part of an address.
+/// `group` counts what was called from each part: it gets the number of the part for each frame,
+/// and returns one count for each number, in order. Returns `None` if it was cancelled.
 fn spots<P: Copy + Eq + Hash>(
     addresses: &[CodeAddress],
     part: impl Fn(&CodeAddress) -> P,

@@ -1,6 +1,5 @@
-//! Where the function's code was hit in the baseline. Addresses mean the same only
-//! in the same build of the file; of another build lines are compared, by their
-//! numbers.
+//! The samples of the function's code in the baseline. Addresses are comparable only between equal
+//! builds of the file; with another build, lines are compared by their numbers.
 
 use super::CodeRow;
 use super::lines::{line_at, line_of};
@@ -9,29 +8,29 @@ use profile::diff::{Sides, same_function};
 use profile::query::CodePlace;
 use profile::{Cancel, Function, Selection};
 
-/// What the function had in the baseline as a whole. What each line and instruction had is in
+/// What the function as a whole had in the baseline. What each line and instruction had is in
 /// [`super::Spot`].
 #[derive(Debug)]
 pub struct Before {
     pub sides: Sides,
-    /// Samples that hit in the function's code.
+    /// Number of samples in the function's code.
     pub samples: u64,
-    /// The baseline was taken of the same build of the file, so that an address is the same
-    /// place in both.
+    /// The baseline comes from the same build of the file, so that an address is the same place in
+    /// both.
     pub is_same_build: bool,
 }
 
 /// The samples that one address of the function had in the baseline.
 pub(super) struct Counted {
-    /// None if the file is another build now, in which the address is another place.
+    /// `None` if the baseline comes from another build, in which the address is another place.
     pub address: Option<u64>,
     place: Option<CodePlace>,
     pub samples: u64,
 }
 
 impl Before {
-    /// Returns the sums, and the samples of each address. All are 0 if the baseline does not
-    /// have the function. None if it was cancelled.
+    /// Returns the sums, and the samples of each address. All are 0 if the function is not in the
+    /// baseline. Returns `None` if it was cancelled.
     pub(super) fn new(
         was: &Selection,
         now: &Selection,
@@ -62,8 +61,8 @@ impl Before {
 }
 
 impl Before {
-    /// The row's samples in the baseline; None where they are not known: for instructions of
-    /// another build, and for rows that are no place in the code.
+    /// Returns the row's samples in the baseline. Returns `None` if they are not known: for
+    /// instructions of another build, and for rows that are not a place in the code.
     pub fn of(&self, row: &CodeRow) -> Option<u64> {
         match row {
             CodeRow::Instruction { .. } | CodeRow::Address { .. } if !self.is_same_build => None,
@@ -74,17 +73,16 @@ impl Before {
 }
 
 impl Counted {
-    /// The line of the code on the screen that the samples belong to; None if it has no such
-    /// line.
+    /// Returns the line of the shown code that the samples belong to, or `None` if there is none.
     pub fn line(&self, body: &Body) -> Option<BodyLine> {
         let found = self.address.and_then(|address| line_at(address, body));
         found.or_else(|| line_of(self.place.as_ref()?, body))
     }
 }
 
-/// Whether both sides ran the same build of the file. Compares build-ids; if neither has one,
-/// they count as the same build only if both were taken on one machine since it was started,
-/// which shows in the host and the moment at which its clock was 0.
+/// Whether both sides ran the same build of the file. It compares build ids. If neither side has
+/// one, the builds count as the same only if both sides were recorded on the same machine since its
+/// last start: host name and the time at which its clock was 0 are equal.
 fn is_same_build(was: &Selection, now: &Selection, then: &Function, function: &Function) -> bool {
     if !(then.build_id.is_empty() && function.build_id.is_empty()) {
         return then.build_id == function.build_id;

@@ -1,5 +1,4 @@
-//! The code of one function: its lines and instructions, with the samples of
-//! each.
+//! Draws the code of one function: its lines and instructions, with the samples of each.
 
 use super::words;
 use crate::action::Action;
@@ -45,7 +44,7 @@ fn render(code: &Code, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let columns = columns(cx, code, theme, heads.width);
     table::render_heads(&columns, ((), ""), theme, frame, heads);
     render_title(cx, code, &columns, theme, frame, heads);
-    // This holds if no row is drawn as selected, which moves the cursor.
+    // This position stays if no row is drawn as selected, which would move the cursor.
     frame.set_cursor_position(Position::new(body.x, body.y));
     let answer = code.answer();
     let Some(answer) = answer.filter(|answer| !answer.code.addresses.is_empty()) else {
@@ -78,22 +77,22 @@ fn render(code: &Code, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
-/// Cells of the two columns of numbers.
+/// Widths in cells of the two columns of numbers.
 const SHARE: u16 = 6;
 const COUNT: u16 = 7;
-/// Cells of the column with the number of a line, or an offset in the function.
+/// Width of the column with the line number, or with the offset in the function.
 const PLACE: u16 = 7;
-/// Cells of the bar; in a narrow terminal it has one.
+/// Width of the bar. In a narrow terminal it is 1.
 const BAR: u16 = 4;
-/// Cells of the column that has the change in place of the bar, while there is a baseline.
+/// Width of the column with the change, which replaces the bar if there is a baseline.
 const CHANGE: u16 = 9;
-/// The number of the column with the code.
+/// Position of the column with the code.
 const CODE: usize = 4;
-/// From this width on there is room for more than the code.
+/// From this width on the bar has its full width.
 const WIDE: u16 = 72;
 
-/// Returns the columns: share and amount, line or offset, bar or change, and the code in
-/// what is left. They have to stay in this order: [`CODE`] is the place of the last one.
+/// Returns the columns: share, amount, line or offset, bar or change, and the code in the remaining
+/// width. [`CODE`] is the position of the last one.
 fn columns(cx: &Context<'_>, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
     let answer = code.answer();
     let before = answer.and_then(|answer| answer.before.as_ref());
@@ -124,8 +123,8 @@ fn render_title(
     frame: &mut Frame,
     heads: Rect,
 ) {
-    // The assembly beside a source text has a key for its syntax; the layout is that of the
-    // pane which has the keys.
+    // The pane with the assembly shows the key for its syntax. The key for the layout is shown in
+    // the pane that has the keys.
     let end = if cx.is_beside {
         named(cx, Action::Syntax, code.syntax().name())
     } else {
@@ -145,21 +144,23 @@ fn render_title(
 }
 
 /// Returns the key of an action and a name, `o: asm `; the name alone if there is no key.
+/// Returns the key of an action and a name, as `o: asm `, or only the name if the action has no
+/// key.
 fn named(cx: &Context<'_>, action: Action, name: &str) -> String {
-    // The key is looked up for this view, even if the pane beside it has the focus.
+    // The key is looked up for this view, even if the keys go to the pane beside it.
     match cx.keymap.label(action, ViewId::Code) {
         Some(key) => format!("{key}: {name} "),
         None => format!("{name} "),
     }
 }
 
-/// What all rows of a drawing share.
+/// What is the same for all rows of one drawing.
 struct Painter<'a> {
     cx: &'a Context<'a>,
     code: &'a Code,
-    /// The line that is selected in the source text, if this is the pane beside it.
+    /// In the pane with the instructions: the line that is selected in the source text beside it.
     line: Option<u32>,
-    /// Whether this is the assembly beside the source text.
+    /// Whether this is the pane with the instructions beside the source text.
     is_beside: bool,
     theme: &'a Theme,
     answer: &'a CodeAnswer,
@@ -167,14 +168,14 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    /// Returns the arrows of jumps that stand before the code of each row in sight.
+    /// Returns the text with the arrows of jumps for each visible row.
     fn gutters(&self) -> Vec<String> {
         let lanes = jumps::lanes(self.code, self.columns[CODE].width.into());
         jumps::gutters(self.code, lanes)
     }
 
-    /// Draws a row. Its numbers are dim if they are also in those of a row above: they must
-    /// not be added up.
+    /// Draws a row. Its numbers are dim if a row above contains them too, because they must not be
+    /// added up.
     fn row(
         &self,
         (row, gutter): (&CodeRow, &str),
@@ -226,14 +227,15 @@ impl Painter<'_> {
             gone: false,
         };
         table::render_row(&self.columns, &row, CODE, self.theme, frame, line);
-        // A mark beside each instruction of the line that is selected in the source text.
+        // Marks each instruction of the line that is selected in the source text.
         if is_of_line && !is_selected {
             let buffer = frame.buffer_mut();
             buffer.set_string(line.x, line.y, "▌", self.theme.trend());
         }
     }
 
-    /// The change since the baseline; empty where no sample hit, then or now.
+    /// Returns the change since the baseline. The cell is empty if there are no samples, neither
+    /// before nor now.
     fn change(&self, row: &CodeRow, before: &Before) -> (String, Style) {
         match (before.of(row), row.samples()) {
             (None, _) | (Some(0), 0) => (String::new(), Style::new()),
@@ -242,7 +244,7 @@ impl Painter<'_> {
     }
 
     /// Returns the number of a line, or the offset of an instruction in its function. An
-    /// instruction below its line has its offset at the right end, see [`Painter::code`].
+    /// instruction below its line shows the offset at the right end instead, see [`Painter::code`].
     fn place(&self, row: &CodeRow) -> String {
         match row {
             CodeRow::Line { place, .. } => place.line.to_string(),
@@ -256,7 +258,7 @@ impl Painter<'_> {
         }
     }
 
-    /// Returns what stands in the widest column: the code, or what a row sums up.
+    /// Returns the text of the widest column: the code, or what a row sums up.
     fn code(&self, row: &CodeRow, room: usize) -> (String, Style) {
         let (answer, dim) = (self.answer, self.theme.dim());
         let text = words::row(answer, row, self.code.syntax());
@@ -298,8 +300,8 @@ impl Painter<'_> {
     }
 }
 
-/// Returns a bar of half cells for a share of all samples of the function; empty below half
-/// a cell.
+/// Returns a bar of half cells for a share of all samples of the function. It is empty if the share
+/// is less than half a cell.
 fn bar(samples: u64, all: u64, width: usize) -> String {
     let halves = samples * 2 * width as u64 / all.max(1);
     let full = "█".repeat((halves / 2) as usize);

@@ -5,7 +5,8 @@ use crate::lists::find::Find;
 use std::path::PathBuf;
 
 impl Code {
-    /// Where following the selected row leads: to the code of what is called there.
+    /// Returns where Enter on the selected row leads: to the code of a function that is called
+    /// there, or to the end of a jump.
     pub fn follow(&self) -> Follow {
         let Some((answer, row)) = self.answer().zip(self.selected()) else {
             return Follow::Nothing;
@@ -33,6 +34,8 @@ impl Code {
     }
 
     /// The file and the line that an editor is to open; line 1 if the selected row has none.
+    /// Returns the file and the line that an editor opens. It is line 1 if the selected row has no
+    /// line.
     pub fn source_here(&self) -> Result<(PathBuf, u32), NoSource> {
         let answer = self.answer().ok_or(NoSource)?;
         let text = answer.body.text.as_ref().ok_or(NoSource)?;
@@ -40,29 +43,29 @@ impl Code {
         Ok((text.path.clone(), line.unwrap_or(1)))
     }
 
-    /// The text of the selected row, to be copied; None if it has none.
+    /// Returns the text of the selected row, to be copied, or `None` if it has none.
     pub fn text_here(&self) -> Option<String> {
         let text = self.text(self.selected()?)?;
         Some(text.trim().to_owned())
     }
 
-    /// The text of a row that a search looks at.
+    /// Returns the text of a row that a search looks at.
     fn text(&self, row: &CodeRow) -> Option<String> {
         rows::text(row, self.answer()?, self.syntax)
     }
 
-    /// Returns the pattern that is searched for; None if there is no search.
+    /// Returns the pattern of the search, or `None` if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
-    /// Starts a search for a pattern, or ends it with None. It selects nothing.
+    /// Starts a search for a pattern, or ends it with `None`. The selection stays.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
         self.find_rows();
     }
 
-    /// Whether the text of a row matches the search; false if there is no search.
+    /// Whether the text of a row matches the search. False if there is no search.
     pub fn is_found(&self, row: &CodeRow) -> bool {
         let text = || self.text(row);
         self.find
@@ -70,8 +73,8 @@ impl Code {
             .is_some_and(|find| text().is_some_and(|text| find.matches(&text)))
     }
 
-    /// Finds the rows that match the search. Done when rows or pattern change and not each time
-    /// they are drawn: a long function has many rows.
+    /// Finds the rows that match the search. Called when rows or pattern change, and not for each
+    /// drawing, because a long function has many rows.
     pub(super) fn find_rows(&mut self) {
         self.found = match self.find {
             Some(_) => self
@@ -82,14 +85,15 @@ impl Code {
         };
     }
 
-    /// How many rows match the search, and how many rows can be selected at all.
+    /// Returns how many rows match the search, and how many rows can be selected.
     pub fn found(&self) -> (usize, usize) {
         (self.found.len(), self.selectable().count())
     }
 
-    /// Selects the next match below the selected row, or the one above if `down` is false,
-    /// around the ends. With `including`, on the way down, the selected row itself may be the
-    /// match. Returns which of the matches it is, from 1; None if there is none.
+    /// Selects the next match below the selected row, or above it if `down` is false, and goes on
+    /// at the other end. With `including` and `down`, the selected row itself may be the match.
+    /// Returns the position of the match among all matches, counted from 1, or `None` if there is
+    /// none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = &self.found;
         let here = self.selected_index()?;

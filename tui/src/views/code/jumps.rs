@@ -1,32 +1,32 @@
-//! *Jumps* from one row of instructions to another: what is a loop can be seen.
+//! *Jumps* from one row of instructions to another, which show where the loops are.
 
 use super::CodeRow;
 use crate::code::Body;
 use std::collections::HashMap;
 
-/// A jump from one row to another, both by their numbers among all rows.
+/// A jump from one row to another. Both are numbers of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jump {
     pub from: usize,
     pub to: usize,
-    /// The samples of the rows from one to the other.
+    /// The sum of the samples of all rows from one end to the other.
     pub samples: u64,
 }
 
 impl Jump {
-    /// The upper row and the lower one.
+    /// Returns the upper row and the lower one.
     pub fn ends(&self) -> (usize, usize) {
         (self.from.min(self.to), self.from.max(self.to))
     }
 
-    /// Whether it leads upwards, or to itself: then the rows between its ends are repeated.
+    /// Whether the jump leads upwards or to itself, so that the rows between its ends are repeated.
     pub fn is_loop(&self) -> bool {
         self.to <= self.from
     }
 }
 
 /// Returns the jumps of which both ends have rows. Instructions below a line of source text are
-/// not considered, as only some of them have rows.
+/// left out, because only some of them have rows.
 pub fn jumps(rows: &[CodeRow], body: &Body) -> Vec<Jump> {
     let mut numbers: HashMap<u64, usize> = HashMap::new();
     // `sums[n]` is the number of samples of the first n rows, so that rows `first` to `last`

@@ -1,11 +1,11 @@
-//! The notes above code: what is missing of it, and why.
+//! The notes above the code, which say what part of it is missing, and why.
 
 use super::{CodeAnswer, Layout};
 use crate::code::Body;
 use unicode_width::UnicodeWidthStr;
 
-/// Returns sentences which say what is missing and why, broken into at most `lines` lines of at
-/// most `width` cells.
+/// Returns sentences that say what is missing and why, broken into at most `lines` lines of at most
+/// `width` cells.
 pub fn notes(answer: &CodeAnswer, layout: Layout, width: u16, lines: usize) -> Vec<String> {
     if answer.code.addresses.is_empty() {
         return Vec::new();
@@ -24,8 +24,9 @@ pub fn notes(answer: &CodeAnswer, layout: Layout, width: u16, lines: usize) -> V
     notes
 }
 
-/// Returns the sentences without regard to the room. A lack that the layout does not show
-/// anyway is not told, and if both lacks have one reason it is told once.
+/// Returns the sentences, however long they are. What the layout does not show anyway is not
+/// mentioned, and if source text and instructions are missing for the same reason, there is one
+/// sentence for both.
 fn sentences(body: &Body, layout: Layout) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = &body.no_text
@@ -56,7 +57,7 @@ fn sentences(body: &Body, layout: Layout) -> Vec<String> {
     notes
 }
 
-/// Says that the baseline is of another build of the file; None if it is not.
+/// Returns a sentence if the baseline comes from another build of the file, otherwise `None`.
 fn other_build(answer: &CodeAnswer, layout: Layout) -> Option<String> {
     let before = answer.before.as_ref()?;
     (!before.is_same_build).then(|| match layout {
@@ -67,8 +68,8 @@ fn other_build(answer: &CodeAnswer, layout: Layout) -> Option<String> {
     })
 }
 
-/// Breaks a text into lines at spaces, and inside of words that are longer than a line, as
-/// paths are.
+/// Breaks a text into lines at spaces. Words that are longer than a line, such as paths, are broken
+/// as well.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

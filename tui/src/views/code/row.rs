@@ -1,29 +1,29 @@
-//! One row of the code.
+//! One row of the code view.
 
 use crate::code::BodyLine;
 use profile::FunctionId;
 
-/// One line of the screen. `before` is the number of its samples in the baseline, 0 if there is
-/// no baseline.
+/// One row. `before` is the number of its samples in the baseline, 0 if there is no baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeRow {
-    /// A line of the file that is shown.
+    /// A line of the source file that is shown.
     Line {
         place: BodyLine,
         samples: u64,
         before: u64,
     },
+    /// A machine instruction.
     Instruction {
-        /// The number of the piece, and of the instruction in it.
+        /// The number of the piece, and the number of the instruction in it.
         at: (usize, usize),
         /// The address of the instruction, as an offset in the file.
         offset: u64,
         samples: u64,
         before: u64,
-        /// The row stands below that of its source line, which counts these samples as well.
+        /// The row is below the row of its source line, whose samples include these.
         below_line: bool,
     },
-    /// A number of instructions of the line above which are left out, as no sample hit near
+    /// This number of instructions of the line above is left out, because there are no samples near
     /// them.
     Gap(usize),
     /// A function that the line above calls.
@@ -32,9 +32,9 @@ pub enum CodeRow {
         callee: FunctionId,
         samples: u64,
     },
-    /// The head of the piece of that number, which says whose code follows.
+    /// The head of the piece with this number, which says whose code follows.
     Piece(usize),
-    /// An address that was hit, but at which no instruction was found.
+    /// An address that has samples, but at which no instruction was found.
     Address {
         address: u64,
         samples: u64,
@@ -70,7 +70,7 @@ pub enum RowKey {
 }
 
 impl CodeRow {
-    /// `None` for rows that cannot be selected.
+    /// Returns the key of the row, or `None` if the row cannot be selected.
     pub fn key(&self) -> Option<RowKey> {
         Some(match self {
             CodeRow::Line { place, .. } => RowKey::Line(*place),
@@ -84,13 +84,13 @@ impl CodeRow {
         })
     }
 
-    /// The samples that hit there. Those of an instruction below its line are also counted by
+    /// Returns the row's samples. The samples of an instruction below its line are also counted by
     /// the row of the line.
     pub fn samples(&self) -> u64 {
         self.counts().0
     }
 
-    /// The samples that hit there in the baseline.
+    /// Returns the row's samples in the baseline.
     pub fn before(&self) -> u64 {
         self.counts().1
     }
@@ -117,7 +117,7 @@ impl CodeRow {
         }
     }
 
-    /// Whether its samples are also those of a row above.
+    /// Whether a row above includes the samples of this row.
     pub fn is_part(&self) -> bool {
         matches!(
             self,

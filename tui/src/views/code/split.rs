@@ -1,11 +1,11 @@
-//! Source text and instructions *side by side*: two panes with a list each, in which the same
+//! Source text and instructions *side by side*: two panes with one list each, in which the same
 //! place is selected.
 
 use super::{Code, CodePosition, CodeRow, Layout, rows};
 use std::sync::Arc;
 
 impl Code {
-    /// Whether both source text and instructions are wanted, and there are both.
+    /// Whether the user wants both source text and instructions, and both are available.
     pub fn can_split(&self) -> bool {
         self.layout == Layout::Both && self.answer().is_some() && self.layout() == Layout::Both
     }
@@ -32,8 +32,8 @@ impl Code {
         }
     }
 
-    /// Returns the layout of this pane's own rows: only source text while the instructions
-    /// stand in the pane beside it.
+    /// Returns the layout of this pane's own rows: only source text while the pane beside it shows
+    /// the instructions.
     pub(super) fn drawn(&self) -> Layout {
         if self.is_split && self.can_split() {
             Layout::Source
@@ -42,8 +42,8 @@ impl Code {
         }
     }
 
-    /// Makes this the pane with the instructions of what `other` shows. It takes the answer of
-    /// `other` and asks nothing itself.
+    /// Makes this the pane with the instructions of the code that `other` shows. It takes the
+    /// answer of `other` and asks no question itself.
     pub fn mirror(&mut self, other: &Code) {
         let (Some(place), Some(answer)) = (&other.place, other.desk.shown()) else {
             return;
@@ -76,8 +76,8 @@ impl Code {
         }
     }
 
-    /// Selects the place that is selected in `other`, once for each selection made there. A row
-    /// that is of the same source line already stays selected.
+    /// Selects the place that is selected in `other`, once for each selection made there. If the
+    /// selected row belongs to the same source line already, it stays selected.
     pub fn follow_row(&mut self, other: &Code) {
         let (Some(row), Some(answer)) = (other.selected(), self.answer()) else {
             return;
@@ -100,26 +100,25 @@ impl Code {
         }
     }
 
-    /// The line of source text that the selected row shows or belongs to; None if there is
-    /// none.
+    /// Returns the line of source text that the selected row shows or belongs to, if any.
     pub fn line_here(&self) -> Option<u32> {
         rows::line_of(self.selected()?, self.answer()?)
     }
 
-    /// The line that is selected in the source text, if this is the pane beside it: its
-    /// instructions are highlighted here.
+    /// In the pane with the instructions: returns the line that is selected in the source text. Its
+    /// instructions are highlighted.
     pub fn line_beside(&self) -> Option<u32> {
         self.line_beside
     }
 
-    /// Sets the line that [`Code::line_beside`] returns, when the selection there may have
-    /// changed.
+    /// Sets the line that [`Code::line_beside`] returns. Called when the selection in the source
+    /// text may have changed.
     pub fn set_line_beside(&mut self, line: Option<u32>) {
         self.line_beside = line;
     }
 
-    /// The line of source text that a row belongs to; None if that is of another file than the
-    /// shown one, or not known.
+    /// Returns the line of source text that a row belongs to, or `None` if it is not known or in
+    /// another file than the shown one.
     pub fn line_of(&self, row: &CodeRow) -> Option<u32> {
         rows::line_of(row, self.answer()?)
     }

@@ -1,4 +1,4 @@
-//! The code of a function as the app sees it.
+//! The code view as the app sees it: its implementation of [`View`].
 
 use super::{Code, CodeAnswer, CodePosition, Follow, NoSource, words};
 use crate::action::Action;
@@ -27,7 +27,8 @@ impl View for Code {
         self.select_line(line);
     }
 
-    // Rows of code are counted; the same samples may be in a line and in its instructions.
+    // The matching rows are counted, not their samples: the same samples may be in a line and in
+    // its instructions.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, of) = self.found();
         Some(Found::of_rows(self.find()?, rows, of))
@@ -55,7 +56,7 @@ impl View for Code {
     }
 
     fn held_function(&self, _: &Context<'_>) -> Option<Option<FunctionId>> {
-        // Code of no function leaves what was selected before.
+        // If no code was opened, the selection of the view before stays.
         self.function().map(Some)
     }
 
@@ -75,7 +76,7 @@ impl View for Code {
 
     fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
         if cx.is_beside {
-            // The instructions come with the source text.
+            // The pane with the source text asks for both.
             return None;
         }
         self.question(cx.shown).map(Question::new)
@@ -120,8 +121,8 @@ impl View for Code {
             }
             Action::Follow => match self.follow() {
                 Follow::Code(function) => Done::OpenCode(function),
-                // The instruction names what it calls, which may have no samples, and then
-                // no row to open.
+                // An instruction names the function that it calls. That function may have no
+                // samples, and then has no row to open.
                 Follow::Name(name) => Done::OpenCodeNamed {
                     name,
                     module: self.answer().map(|answer| answer.function.module.clone()),
@@ -145,7 +146,7 @@ impl View for Code {
             Action::Follow => self.follow() != Follow::Nothing,
             Action::Edit => self.source_here().is_ok(),
             Action::Layout => self.has_layouts(),
-            // It is open.
+            // The code is already open.
             Action::Code => false,
             _ => true,
         }

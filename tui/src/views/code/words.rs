@@ -12,8 +12,8 @@ use crate::words::{metric, names, source, text, units};
 use profile::few;
 use profile::{FrameKind, FunctionId, Report, Role};
 
-/// Says why there are no rows: no function was chosen, its code is still being read, it has no
-/// code, or no samples.
+/// Returns the sentence that says why there are no rows: no function was chosen, its code is still
+/// being read, it has no code, or it has no samples.
 pub fn why_empty(code: &Code, cx: &Context<'_>) -> String {
     match code.answer() {
         _ if cx.shown.view.is_none() => "no samples".into(),
@@ -32,7 +32,7 @@ pub fn why_empty(code: &Code, cx: &Context<'_>) -> String {
     }
 }
 
-/// Says in which views a function can be selected to see its code.
+/// Returns the sentence that says in which views a function can be selected to see its code.
 fn whose(cx: &Context<'_>) -> String {
     let there = Action::Code;
     let key = cx.keymap.label(there, ViewId::Functions);
@@ -69,7 +69,7 @@ pub fn title(code: &Code) -> String {
     }
 }
 
-/// Returns the text of a row: the line of source text, the instruction, or what it sums up.
+/// Returns the text of a row: the line of source text, the instruction, or what the row sums up.
 pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
     match row {
         CodeRow::Line { place, .. } => {
@@ -110,8 +110,8 @@ pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
     }
 }
 
-/// `  → 489 smp inclusive` or `  → 2.41s inclusive`, after a call. Other instructions only lead into the
-/// kernel, by an interrupt or a fault; the detail line has those.
+/// Returns ` → 489 smp inclusive` or ` → 2.41s inclusive` for a call. Other instructions reach
+/// other functions only by an interrupt or a fault, which the detail line shows.
 fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
     let is_call = match row {
         CodeRow::Instruction { at, .. } => {
@@ -128,8 +128,8 @@ fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
     })
 }
 
-/// `vfs_read+0x12`, or where it is in its module, if it is not known where its function
-/// starts.
+/// Returns an address as `vfs_read+0x12`, or as its place in the module if the start of its
+/// function is not known.
 pub fn address(answer: &CodeAnswer, address: u64) -> String {
     let start = answer.body.starts.get(&address);
     match start.and_then(|start| address.checked_sub(*start)) {
@@ -138,7 +138,8 @@ pub fn address(answer: &CodeAnswer, address: u64) -> String {
     }
 }
 
-/// `postgres+0x8f2c0`; of code that is in no file its address in memory.
+/// Returns an address as `postgres+0x8f2c0`, or as its address in memory if its code is not in a
+/// file.
 fn place_in_module(answer: &CodeAnswer, address: u64) -> String {
     match answer.function.kind {
         FrameKind::Kernel | FrameKind::Jit => format!("{address:#x}"),
@@ -146,7 +147,7 @@ fn place_in_module(answer: &CodeAnswer, address: u64) -> String {
     }
 }
 
-/// `+0x8f`, from the start of the function.
+/// Returns the offset from the start of the function, as `+0x8f`.
 pub fn offset(answer: &CodeAnswer, (piece, _): (usize, usize), offset: u64) -> String {
     let start = answer.body.pieces.get(piece).map_or(0, |piece| piece.start);
     format!("+{:#x}", offset.wrapping_sub(start))
@@ -167,12 +168,12 @@ pub fn piece(answer: &CodeAnswer, number: usize) -> String {
     }
 }
 
-/// `part 1 of 2`: a compiler may split a function, and put what seldom runs elsewhere.
+/// Returns `part 1 of 2`. A compiler may split a function, and put code that seldom runs elsewhere.
 fn part(number: usize, count: usize) -> String {
     format!("part {} of {count}", number + 1)
 }
 
-/// Returns what the header says about the numbers of the code and how far they can be trusted.
+/// Returns what the header says about the numbers of the code, and how reliable they are.
 pub fn trust(code: &Code) -> Vec<Segment> {
     let Some(answer) = code.answer() else {
         return Vec::new();
@@ -202,19 +203,21 @@ pub fn trust(code: &Code) -> Vec<Segment> {
             ],
         ),
         optional(4, source),
-        // The clock's interrupt is taken between instructions, so that a sample may name
-        // the next one.
+        // The timer's interrupt is taken between two instructions, so that a sample may be counted
+        // at the next one.
         Segment::new(2, ["skid ±1 possible", "skid ±1", ""].map(String::from)),
     ]
 }
 
-/// `27 samples on line 1713, 11.6% of its code ±4.1 pp   12 inlined from add`
+/// Returns the detail line: `27 samples on line 1713, 11.6% of its code ±4.1 pp 12 inlined from
+/// add`.
 pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
     let found = code.answer().zip(code.selected());
     let Some((answer, row)) = found else {
         return String::new();
     };
-    // The most important part comes first. If there is no room for all, the last ones go.
+    // The most important part comes first. If there is not enough room, the last parts are left
+    // out.
     let mut parts = vec![number(answer, row, &cx.shown.report)];
     parts.extend(before(answer, row));
     parts.extend(inlined(answer, row));
@@ -241,8 +244,8 @@ pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
     parts.join("   ")
 }
 
-/// Returns a row's line as `heapam.c:1713`, and the path of that file: where its text was
-/// found, or else the path in the debug information. None if the row has no line.
+/// Returns a row's line as `heapam.c:1713`, and the path of that file: where its text was found, or
+/// else the path in the debug information. Returns `None` if the row has no line.
 pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
     let body = &answer.body;
     let place = match row {
@@ -260,7 +263,7 @@ pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
     Some((words, path.unwrap_or_else(|| file.to_string())))
 }
 
-/// Returns where a row is: its line, or its offset in the function. Empty where it is a sum.
+/// Returns the place of a row: its line, or its offset in the function. Empty if the row is a sum.
 pub fn short_place(answer: &CodeAnswer, row: &CodeRow) -> String {
     match row {
         CodeRow::Line { place, .. } => format!("line {}", place.line),
@@ -269,8 +272,8 @@ pub fn short_place(answer: &CodeAnswer, row: &CodeRow) -> String {
     }
 }
 
-/// Returns how many samples a row needs to be among so many heaviest; 1 if there are no more
-/// rows than that.
+/// Returns how many samples a row needs to be among the `rows_max` heaviest rows; 1 if there are
+/// fewer rows.
 pub fn least(rows: &[CodeRow], rows_max: usize) -> u64 {
     let mut samples: Vec<u64> = rows.iter().map(CodeRow::samples).collect();
     few::sort_by(&mut samples, |a, b| b.cmp(a));
@@ -278,7 +281,7 @@ pub fn least(rows: &[CodeRow], rows_max: usize) -> u64 {
     least.copied().unwrap_or(1).max(1)
 }
 
-/// Says in words how much a row has of what is counted.
+/// Returns in words how much of the metric a row has, and its share.
 pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let all = answer.samples();
     let samples = match row {
@@ -294,7 +297,7 @@ pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let share = format!("{share}% of its code {band} pp");
     match row {
         CodeRow::Line { place, .. } => format!("{smp} on line {}, {share}", place.line),
-        // Samples of what is called are none of this function's own, so that they are no
+        // The samples of a called function are not samples of this function itself, so they have no
         // share of its code.
         CodeRow::Call { callee, .. } => {
             format!("{smp} in {}, called from this line", name(answer, *callee))
@@ -303,7 +306,7 @@ pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     }
 }
 
-/// `A: 12 samples, 4.1%`
+/// Returns the row's samples in the baseline, as `A: 12 samples, 4.1%`.
 fn before(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
     let before = answer.before.as_ref()?;
     let samples = before.of(row)?;
@@ -314,7 +317,7 @@ fn before(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
     ))
 }
 
-/// `inlined from add (math.h:12)`
+/// Returns what is inlined at a row, as `inlined from add (math.h:12)`.
 fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
     if let CodeRow::Instruction { at, .. } = row {
         let inlined = answer.body.instruction(*at)?.inlined.as_ref()?;
@@ -335,7 +338,7 @@ fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
     ))
 }
 
-/// Explains the number of the selected row in one sentence; None if no row is selected.
+/// Explains the number of the selected row in one sentence. Returns `None` if no row is selected.
 pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
     let (answer, row) = (code.answer()?, code.selected()?);
     let function = &names::brief(&answer.function.name);

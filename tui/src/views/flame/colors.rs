@@ -1,5 +1,5 @@
-//! Which module has which color. A module keeps its color for as long as it is
-//! among the frames, so a picture does not change its colors under the eyes.
+//! The colors of modules. A module keeps its color as long as it has a bar, so that the picture
+//! does not change its colors while the user looks at it.
 
 use super::layout::Layout;
 use crate::widgets::theme::Tint;
@@ -8,18 +8,19 @@ use profile::{FrameKind, Function, Role};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Modules with a color of their own, beside the kernel.
+/// Number of modules that have a color of their own, besides the kernel.
 pub const MODULES: usize = 4;
 
-/// The modules that have a color of their own; each color has a slot, None while it is free.
+/// The modules that have a color of their own. Each color has a slot, which is `None` while the
+/// color is free.
 #[derive(Debug, Default)]
 pub struct Colors {
     slots: [Option<Arc<str>>; MODULES],
 }
 
 impl Colors {
-    /// Takes the colors from modules that have no bar any more, and gives the free ones to the
-    /// modules that have none and whose bars are widest in sum.
+    /// Takes the colors from modules that have no bar any more, and gives free colors to the
+    /// modules without one whose bars are widest in total.
     pub fn follow(&mut self, layout: &Layout) {
         let mut widths: HashMap<&Arc<str>, u64> = HashMap::new();
         for bar in layout.rows.iter().flatten() {
@@ -49,8 +50,8 @@ impl Colors {
         }
     }
 
-    /// Returns the color of a function: that of the kernel, of its module, or of all other
-    /// modules; no color for sums and the ends of stacks.
+    /// Returns the color of a function: that of the kernel, of its module, or of all other modules.
+    /// Sums and the ends of stacks have no color.
     pub fn of(&self, function: Option<&Function>) -> Tint {
         let Some(function) = function.filter(|f| f.role == Role::Function) else {
             return Tint::None;
@@ -63,7 +64,7 @@ impl Colors {
         slots.position(has_it).map_or(Tint::Other, Tint::Module)
     }
 
-    /// The modules that have a color of their own, with that color.
+    /// Returns the modules that have a color of their own, with that color.
     pub fn legend(&self) -> impl Iterator<Item = (Tint, &str)> {
         let slots = self.slots.iter().enumerate();
         slots.filter_map(|(at, slot)| Some((Tint::Module(at), slot.as_deref()?)))

@@ -24,7 +24,7 @@ use ratatui::style::{Modifier, Style};
 
 use super::tints::Tints;
 
-/// The width in cells of the map that shows which part of the whole graph is zoomed into.
+/// The width in cells of the map that shows which part of the whole graph is visible.
 const MAP_CELLS: u64 = 40;
 
 impl Draw for Flame {
@@ -42,8 +42,8 @@ impl Draw for Flame {
     }
 }
 
-/// Draws the head, the path to the zoomed frame if there is room for it, the bars row by
-/// row from the root, and the legend in the last line.
+/// Draws the line above the graph, the path to the zoomed frame if there is room for it, the bars
+/// row by row from the root, and the legend in the last line.
 fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -78,15 +78,14 @@ fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         };
         for (number, bar) in bars.iter().enumerate() {
             let spot = Spot { row, bar: number };
-            // A bar ends with the border of the next one; the last before a gap draws its
-            // own.
+            // A bar ends at the border of the next one; the last bar before a gap draws its own.
             let is_last = bars
                 .get(number + 1)
                 .is_none_or(|next| next.start > bar.end());
             let is_selected = spot == flame.selected_spot();
             painter.bar(bar, is_selected, is_last, frame.buffer_mut());
             if is_selected {
-                // The cursor stands on the first letter of the name.
+                // The cursor is on the first letter of the name.
                 let x = (body.x + bar.start + 1).min(body.right() - 1);
                 frame.set_cursor_position(Position::new(x, y));
             }
@@ -96,7 +95,7 @@ fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     render_legend(flame, theme, frame.buffer_mut(), legend);
 }
 
-/// What all bars of a row are drawn with.
+/// What is the same for all bars of a row.
 struct Painter<'a> {
     cx: &'a Context<'a>,
     flame: &'a Flame,
@@ -114,7 +113,7 @@ impl Painter<'_> {
             buffer.set_stringn(x, y, "·".repeat(width), width, self.theme.dim());
             return;
         }
-        // What is found covers the color of the bar, and what is selected covers both.
+        // The color of a match covers the color of the bar, and that of the selection covers both.
         let mut style = self.theme.flame(self.tints.of(bar, self.flame, self.cx));
         if self.flame.is_found(bar) {
             style = style.patch(self.theme.found());
@@ -131,7 +130,8 @@ impl Painter<'_> {
         }
     }
 
-    /// The sign of whether a bar became more or less; empty if it has not surely changed.
+    /// Returns the sign that says whether a bar has grown or shrunk, empty unless the change is
+    /// statistically significant.
     fn sign(&self, bar: &Bar) -> String {
         if words::is_sure(bar, self.flame, self.cx) {
             format!("{} ", compared::sign(self.flame.change(bar), self.theme).0)
@@ -140,14 +140,14 @@ impl Painter<'_> {
         }
     }
 
-    /// The text of a bar: its name and, if there is room, its share, with blanks between them.
+    /// Returns the text of a bar: its name and, if there is room, its share at the right end.
     fn label(&self, bar: &Bar, room: usize) -> String {
         let name = format!("{}{}", self.sign(bar), words::name(bar, self.cx));
         let clean = text::clean(&name);
         let left = room.saturating_sub(text::width(&clean) + 1);
         let mut numbers = words::numbers(bar, self.flame, self.cx).into_iter();
-        // The longest number that leaves the name whole; without room for any, the name has
-        // all of it.
+        // The longest number beside which the whole name fits. If there is none, the name gets all
+        // of the room.
         let (name, share) = match numbers.find(|number| number.len() <= left) {
             Some(share) => (clean.into_owned(), share),
             None => {
@@ -161,8 +161,8 @@ impl Painter<'_> {
     }
 }
 
-/// Draws the line above the graph: the title or, if a frame is zoomed into, the names above it
-/// and its share.
+/// Draws the line above the graph: the title or, if the graph is zoomed, the names above the zoomed
+/// frame and its share.
 fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let room = usize::from(area.width);
@@ -184,7 +184,8 @@ fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buf
         .map(|name| text::clean(name).into_owned())
         .collect();
     let mut path = names.join(" › ");
-    // The nearest ancestors say most: if there is no room for all, the outermost are left out.
+    // The nearest ancestors are the most useful ones: if there is no room for all, the outermost
+    // are left out.
     for skip in 1..=names.len() {
         if text::width(&path) <= left {
             break;
@@ -197,7 +198,7 @@ fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buf
     buffer.set_string(x, area.y, right, theme.heads());
 }
 
-/// Draws a map of the whole graph's width, in which the part that is shown stands out.
+/// Draws a map of the whole graph in which the visible part stands out.
 fn render_map(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let (begin, samples) = flame.zoomed_part().unwrap_or_default();
@@ -210,8 +211,8 @@ fn render_map(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffe
     buffer.set_stringn(area.x, area.y, line, area.width.into(), theme.heads());
 }
 
-/// Returns a map of `cells` cells for all samples, in which those from `begin` on are full. At
-/// least one cell is full.
+/// Returns a map with `cells` cells for `all` samples, in which the cells of the `samples` samples
+/// from `begin` on are full. At least one cell is full.
 fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
     let cell =
         |sample: u64| (u128::from(sample) * u128::from(cells) / u128::from(all.max(1))) as u64;
@@ -226,12 +227,12 @@ fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
     (0..cells).map(sign).collect()
 }
 
-/// Stands between the names of the path.
+/// The separator between the names of the path.
 const BETWEEN: &str = " › ";
 
-/// Returns the frames above the zoomed one, the root first: the number for
-/// [`Flame::zoom_to_ancestor`], the column in which it begins, and the name. If they do not all
-/// fit, the first ones are left out, as the nearest ones say most.
+/// Returns the frames above the zoomed one, the root first, each with its number for
+/// [`Flame::zoom_to_ancestor`], the column in which its name starts, and the name. If they do not
+/// all fit, the first ones are left out, because the nearest ones are the most useful.
 fn path(cx: &Context<'_>, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
     let root = text::clean(&cx.root_words()).into_owned();
     let below = flame.ancestors();
@@ -258,7 +259,7 @@ fn path(cx: &Context<'_>, flame: &Flame, width: u16) -> Vec<(usize, u16, String)
         .collect()
 }
 
-/// Returns the number of the ancestor whose name is drawn in column `x`; None if there is none.
+/// Returns the number of the ancestor whose name is drawn in column `x`, if any.
 pub fn ancestor_at(flame: &Flame, cx: &Context<'_>, width: u16, x: u16) -> Option<usize> {
     let path = path(cx, flame, width);
     let holds = |(_, start, name): &&(usize, u16, String)| {
@@ -267,8 +268,7 @@ pub fn ancestor_at(flame: &Flame, cx: &Context<'_>, width: u16, x: u16) -> Optio
     path.iter().find(holds).map(|(number, ..)| *number)
 }
 
-/// Draws the path to the zoomed frame. Its names are where [`ancestor_at`] looks for a
-/// click.
+/// Draws the path to the zoomed frame. [`ancestor_at`] finds the names at the same places.
 fn render_path(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, line: Rect) {
     for (_, start, name) in path(cx, flame, line.width) {
         let room = usize::from(line.width.saturating_sub(start));
@@ -294,8 +294,7 @@ fn render_legend(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) 
         ),
     }
     if flame.sides().is_some() {
-        // Frames that are gone have no bar, so this line names them, before it explains the
-        // signs.
+        // Frames that are gone have no bar, so this line names them, before it explains the signs.
         let gone = words::gone(flame, usize::from(area.width));
         let gone = gone.map(|gone| text::cut_end(&gone, usize::from(area.width) / 2).into_owned());
         if let Some(gone) = gone {

@@ -1,15 +1,15 @@
-//! Where each frame of the graph lies: rows of *bars*, made once for each tree, zoom and width,
+//! The place of each frame in the graph: rows of *bars*, built once for each tree, zoom and width,
 //! and drawn many times.
 //!
 //! ```text
 //! row 0  [main                                  ]   the zoomed frame, all cells
-//! row 1  [parse                 ][run    ]          siblings by name; what is left is
-//! row 2  [lex    ][merged][tree ][step   ]          main's own time
+//! row 1  [parse                 ][run    ]          siblings by name; the rest is
+//! row 2  [lex    ][merged][tree ][step   ]          the own time of main
 //! ```
 //!
-//! A frame of `s` samples that begins after `b` samples, of `n` samples and `w` cells in all,
+//! A frame of `s` samples that starts after `b` samples, in a graph of `n` samples and `w` cells,
 //! has the cells from `b * w / n` to `(b + s) * w / n`, rounded down. Siblings with fewer than
-//! [`NARROWEST`] cells become one bar with their neighbours.
+//! [`NARROWEST`] cells are merged with their neighbors into one bar.
 
 use crate::views::tree::{self, Trees};
 use profile::few;
@@ -18,45 +18,45 @@ use profile::{Function, FunctionId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The *way* to a frame: the nodes from the root, which is left out, to the frame. It leads to
-/// the same frame in the next tree.
+/// The *way* to a frame: the nodes from below the root down to the frame. It leads to the same
+/// frame in the next tree.
 pub type Way = Vec<NodeKind>;
 
-/// Frames with fewer cells are merged with their neighbours: one cell each would say nothing,
-/// and cost a slow terminal as much as ten.
+/// Frames with fewer cells are merged with their neighbors: a bar of one cell would show nothing,
+/// and cost a slow terminal as much as ten cells.
 const NARROWEST: u32 = 3;
 
-/// One frame, or neighbours of one parent that are too narrow for a bar each and are merged.
+/// One frame, or several merged neighbors of one parent that are too narrow for bars of their own.
 #[derive(Debug, Clone)]
 pub struct Bar {
     pub start: u16,
     pub width: u16,
     pub samples: u64,
-    /// Its samples in the tree compared with. None if nothing is compared, and for merged
-    /// frames.
+    /// Its samples in the tree compared with. `None` if nothing is compared, and for merged frames.
     pub before: Option<u64>,
-    /// The node in the tree; None for merged frames.
+    /// The node in the tree. `None` for merged frames.
     pub node: Option<Node>,
-    /// The number of its parent's bar in the row above.
+    /// The position of its parent's bar in the row above.
     pub parent: usize,
     pub name: Arc<str>,
     pub function: Option<Arc<Function>>,
-    /// The frames above it that are folded into this bar, the outermost first: each has only
-    /// the next one below it.
+    /// The frames above it that are folded into this bar, the outermost first. Each has only the
+    /// next one below it.
     pub run: Vec<Folded>,
 }
 
-/// Which frames have rows.
+/// Which frames have rows of their own.
 #[derive(Debug, Clone, Copy)]
+/// All frames.
 pub enum Folding<'a> {
     /// All of them.
     None,
-    /// Of a run of frames with one child each only the last one has a row. A run that `held`
-    /// leads to, as a way from the zoomed frame, is shown frame by frame.
+    /// Of a run of frames with one child each, only the last one has a row. The run that contains
+    /// the frame `held`, given as a way from the zoomed frame, is shown frame by frame.
     Runs { held: Option<&'a [NodeKind]> },
 }
 
-/// A frame that has no row, because the run it is in is folded.
+/// A frame that has no row because its run is folded.
 #[derive(Debug, Clone)]
 pub struct Folded {
     pub kind: NodeKind,
@@ -64,26 +64,26 @@ pub struct Folded {
 }
 
 impl Bar {
-    /// The outermost frame that the bar stands for; None for merged frames.
+    /// Returns the outermost frame that the bar stands for, or `None` for merged frames.
     fn first(&self) -> Option<NodeKind> {
         let own = self.node.map(|node| node.kind);
         self.run.first().map(|frame| frame.kind).or(own)
     }
 
-    /// The cell after it.
+    /// Returns the first cell after the bar.
     pub fn end(&self) -> u16 {
         self.start + self.width
     }
 }
 
-/// Where a bar is: its row, and its number in the row from the left, both from 0.
+/// The position of a bar: its row, and its number in the row from the left, both counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spot {
     pub row: usize,
     pub bar: usize,
 }
 
-/// A frame that only the tree compared with has.
+/// A frame that exists only in the tree compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
     pub name: Arc<str>,
@@ -94,14 +94,14 @@ pub struct Gone {
 #[derive(Debug, Default)]
 pub struct Layout {
     pub rows: Vec<Vec<Bar>>,
-    /// What only the tree compared with has, most samples first. What was below such a frame is
-    /// counted in it and has no entry of its own.
+    /// Frames that exist only in the tree compared with, most samples first. The frames below such
+    /// a frame are counted in it and have no entries of their own.
     pub gone: Vec<Gone>,
 }
 
 impl Layout {
-    /// Lays out the frame at the end of `zoom` and what is below it, in `width` cells; no rows
-    /// if that frame is not in the tree.
+    /// Lays out the frame at the end of `zoom` and the frames below it, in `width` cells. There are
+    /// no rows if that frame is not in the tree.
     pub fn new(trees: &Trees, zoom: &[NodeKind], width: u16, folding: Folding<'_>) -> Self {
         let tree = &trees.now;
         let Some(node) = tree.find(zoom) else {
@@ -124,7 +124,7 @@ impl Layout {
         };
         let rows = flame.rows.into_iter();
         let mut rows: Vec<Vec<Bar>> = rows.map(|row| row.into_iter().map(bar).collect()).collect();
-        // Below the last frames there may be a row of merged ones only, or none.
+        // Below the last frames there may be a row without bars.
         while rows.last().is_some_and(|row| row.is_empty()) {
             rows.pop();
         }
@@ -141,19 +141,19 @@ impl Layout {
         layout
     }
 
-    /// Makes one bar of each run of frames, but not of the run in which `held` ends. The old
-    /// rows are walked from the top, each subtree from the left, and copied to new rows:
-    /// 1. From a bar on, the run goes down as long as each frame has one child with as many
-    ///    samples.
-    /// 2. If the run is long enough, and `held` does not end in one of the frames to be folded,
-    ///    its last bar is copied in place of the first, with the others as its `run`.
-    /// 3. Else the first bar is copied alone, and the next one may begin a run.
-    /// 4. The copy hangs below the copy of its parent; the bars below it come next.
+    /// Makes one bar of each run of frames, except of the run in which `held` ends. The old rows
+    /// are walked from the top, each subtree from the left, and copied to new rows:
+    /// 1. Starting at a bar, the run goes down as long as each frame has one child with the same
+    ///    number of samples.
+    /// 2. If the run is long enough, and `held` does not end at one of the frames to be folded, its
+    ///    last bar is copied in place of the first, with the others as its `run`.
+    /// 3. Otherwise the first bar is copied alone, and a run may start at the next one.
+    /// 4. The copy becomes a child of the copy of its parent; the bars below it come next.
     fn fold(&mut self, trees: &Trees, zoom: &[NodeKind], held: Option<&[NodeKind]>) {
         let top = zoom.last().copied().unwrap_or(NodeKind::Root);
         let direction = trees.now.direction();
         let old = std::mem::take(&mut self.rows);
-        // For each old bar: the numbers of the bars below it, in the next row.
+        // For each old bar: the positions of the bars below it in the next row.
         let mut below: Vec<Vec<Vec<usize>>> =
             old.iter().map(|row| vec![Vec::new(); row.len()]).collect();
         for (row, bars) in old.iter().enumerate().skip(1) {
@@ -165,7 +165,7 @@ impl Layout {
             return;
         };
         self.rows = vec![vec![root.clone()]];
-        // A stack of old bars with the new bar that each is to hang below. Children are pushed
+        // A stack of old bars, each with the new bar that becomes its parent. Children are pushed
         // from the right, so that each new row is filled from the left.
         let mut waiting: Vec<Waiting<'_>> = Vec::new();
         let push = |waiting: &mut Vec<_>, at: Spot, above: Spot, kind, held| {
@@ -226,11 +226,11 @@ impl Layout {
         below.clear();
     }
 
-    /// Finds for each bar how many samples the same frame has in the tree compared with. A row
-    /// is matched by the children of the row above it:
+    /// Finds for each bar how many samples the same frame has in the tree compared with. A row is
+    /// matched by the children of the row above it:
     /// 1. The pair of places (now, before) of a bar is looked up among its parent's children.
-    /// 2. The bar's `before` is what that place had; None for merged bars.
-    /// 3. Children that are only in the tree compared with have no bar, and go to `gone`.
+    /// 2. The bar's `before` is the number of samples of the place before; `None` for merged bars.
+    /// 3. Children that exist only in the tree compared with have no bar, and go to `gone`.
     fn compare(&mut self, trees: &Trees, zoom: &[NodeKind]) {
         let mut gone: Vec<Gone> = Vec::new();
         let mut places = vec![trees.find(zoom)];
@@ -255,12 +255,13 @@ impl Layout {
         self.gone = gone;
     }
 
-    /// Returns the bar at a spot; None if there is none.
+    /// Returns the bar at a position, or `None` if there is none.
     pub fn bar(&self, spot: Spot) -> Option<&Bar> {
         self.rows.get(spot.row)?.get(spot.bar)
     }
 
-    /// The spots of a row that can be selected, from the left: all but those of merged bars.
+    /// Returns the positions of the bars of a row that can be selected, from the left: all except
+    /// merged bars.
     pub fn spots(&self, row: usize) -> impl DoubleEndedIterator<Item = Spot> {
         let bars = self.rows.get(row).map_or(&[][..], Vec::as_slice);
         let single = bars
@@ -270,12 +271,12 @@ impl Layout {
         single.map(move |(bar, _)| Spot { row, bar })
     }
 
-    /// All spots that can be selected, row by row from the top.
+    /// Returns the positions of all bars that can be selected, row by row from the top.
     pub fn all_spots(&self) -> impl DoubleEndedIterator<Item = Spot> {
         (0..self.rows.len()).flat_map(|row| self.spots(row))
     }
 
-    /// Returns the spot of the bar above; None for the top row.
+    /// Returns the position of the bar above, or `None` for the top row.
     pub fn parent(&self, spot: Spot) -> Option<Spot> {
         Some(Spot {
             row: spot.row.checked_sub(1)?,
@@ -283,18 +284,19 @@ impl Layout {
         })
     }
 
-    /// The bar with most samples of those directly below a bar; None if there is none.
+    /// Returns the bar with most samples among those directly below a bar, or `None` if there is
+    /// none.
     pub fn heaviest_child(&self, spot: Spot) -> Option<Spot> {
         let below = self
             .spots(spot.row + 1)
             .filter(|child| self.parent(*child) == Some(spot));
-        // The first of equals.
+        // The first of several with equal samples.
         below
             .rev()
             .max_by_key(|child| self.bar(*child).map(|bar| bar.samples))
     }
 
-    /// The way from the zoomed node, which is left out, to a bar.
+    /// Returns the way from the zoomed node to a bar, without the zoomed node.
     pub fn way(&self, spot: Spot) -> Way {
         let mut way = Way::new();
         let mut at = spot;
@@ -308,8 +310,8 @@ impl Layout {
         way
     }
 
-    /// The bar at the end of a way from the zoomed node, or the last one on the
-    /// way that has a bar of its own; and whether it is the end.
+    /// Returns the bar at the end of a way from the zoomed node, or else the last bar on that way,
+    /// and whether it is the end.
     pub fn find(&self, way: &[NodeKind]) -> (Spot, bool) {
         let mut at = Spot::default();
         let mut left = way;
@@ -321,7 +323,7 @@ impl Layout {
             let Some(next) = next else {
                 return (at, false);
             };
-            // The end may be a frame that has no row.
+            // The end of the way may be a frame that has no row.
             let frames = self.bar(next).map_or(0, |bar| bar.run.len()) + 1;
             left = left.get(frames..).unwrap_or_default();
             at = next;
@@ -330,25 +332,26 @@ impl Layout {
     }
 }
 
-/// An old bar that is to be copied to the new rows.
+/// An old bar that is still to be copied to the new rows.
 struct Waiting<'a> {
-    /// Where it is in the old rows.
+    /// Its position in the old rows.
     at: Spot,
-    /// The new bar that it is to hang below, and the kind of that bar's node.
+    /// The new bar that becomes its parent.
     above: Spot,
+    /// The kind of the parent's node.
     kind: NodeKind,
-    /// The rest of the way to the held frame, from the bar above; None if it does not lead
-    /// there.
+    /// The rest of the way to the held frame, from the parent on. `None` if that way does not lead
+    /// through the parent.
     held: Option<&'a [NodeKind]>,
 }
 
-/// Whether a way that begins with a run ends at one of the run's frames.
+/// Whether a way that starts with the frames of a run ends at one of them.
 fn ends_in(way: &[NodeKind], run: &[Folded]) -> bool {
     let kinds = run.iter().map(|frame| frame.kind);
     (1..=run.len()).contains(&way.len()) && kinds.take(way.len()).eq(way.iter().copied())
 }
 
-/// The rest of a way below a bar; None if the way does not lead through it.
+/// Returns the rest of a way below a bar, or `None` if the way does not lead through the bar.
 fn below_bar<'a>(way: &'a [NodeKind], bar: &Bar) -> Option<&'a [NodeKind]> {
     let mut left = way;
     let own = bar.node.map(|node| node.kind);
@@ -358,8 +361,8 @@ fn below_bar<'a>(way: &'a [NodeKind], bar: &Bar) -> Option<&'a [NodeKind]> {
     Some(left)
 }
 
-/// The next bar of a run: the only one below a function, with all of its samples. None if the
-/// run ends here.
+/// Returns the next bar of a run: the only one below a function, with all of its samples. Returns
+/// `None` if the run ends here.
 fn only_way(rows: &[Vec<Bar>], below: &[Vec<Vec<usize>>], at: Spot) -> Option<Spot> {
     let bar = rows.get(at.row)?.get(at.bar)?;
     let node = bar.node?;
@@ -375,8 +378,8 @@ fn only_way(rows: &[Vec<Bar>], below: &[Vec<Vec<usize>>], at: Spot) -> Option<Sp
     (is_function && next.samples == node.samples).then_some(spot)
 }
 
-/// Returns the places below a place that are in the tree of now, by the kind of their nodes.
-/// Those that are only in the tree compared with are added to `gone`.
+/// Returns the places below a place that are in the present tree, by the kind of their nodes. Those
+/// that exist only in the tree compared with are added to `gone`.
 fn children(trees: &Trees, place: Option<&Pair>, gone: &mut Vec<Gone>) -> HashMap<NodeKind, Pair> {
     let mut now = HashMap::new();
     for child in place.map_or_else(Vec::new, |place| trees.children(place)) {
@@ -394,8 +397,8 @@ fn children(trees: &Trees, place: Option<&Pair>, gone: &mut Vec<Gone>) -> HashMa
     now
 }
 
-/// Returns the way with the present number of each function: a function gets another one when a
-/// name shows that it is the same as one that is known.
+/// Returns the way with the present id of each function. The id of a function changes when its name
+/// arrives and shows that it is the same as a known function.
 pub fn renamed(way: &[NodeKind], current: impl Fn(FunctionId) -> FunctionId) -> Way {
     let rename = |kind: &NodeKind| match *kind {
         NodeKind::Function { id, inlined } => NodeKind::Function {
@@ -407,10 +410,10 @@ pub fn renamed(way: &[NodeKind], current: impl Fn(FunctionId) -> FunctionId) -> 
     way.iter().map(rename).collect()
 }
 
-/// Returns the zoom nearest to the root at which the frame at the end of `way` has a bar, so
-/// that as much of the picture as possible stays in sight. At a zoom with `z` samples a frame
-/// of `s` samples has `s * width / z` cells, less up to one by rounding; that has to be
-/// [`NARROWEST`], so the zoom needs `s * width >= z * (NARROWEST + 1)`.
+/// Returns the zoom nearest to the root at which the frame at the end of `way` has a bar, so that
+/// as much of the graph as possible stays visible. At a zoom with `z` samples a frame of `s`
+/// samples has `s * width / z` cells, minus up to one by rounding. It needs [`NARROWEST`] cells, so
+/// the condition is `s * width >= z * (NARROWEST + 1)`.
 pub fn zoom_for(tree: &CallTree, way: &[NodeKind], width: u16) -> Way {
     let samples = |len: usize| tree.find(&way[..len]).map_or(0, |node| node.samples);
     let wanted = u128::from(samples(way.len())) * u128::from(width);

@@ -1,4 +1,4 @@
-//! How the selection goes from one frame to another.
+//! Moves the selection of the flame graph from one frame to another.
 
 use super::layout::{Bar, Spot, Way};
 use super::{Find, Flame, FunctionId};
@@ -6,8 +6,7 @@ use crate::lists::motion::Motion;
 use profile::query::NodeKind;
 
 impl Flame {
-    /// Moves the selection up towards the root or down, a row each step, always within one
-    /// stack.
+    /// Moves the selection up towards the root or down, one row each step, always within one stack.
     pub fn go(&mut self, motion: Motion) {
         let height = self.height();
         let page = |half| if half { height / 2 } else { height }.max(1);
@@ -32,7 +31,7 @@ impl Flame {
         self.select(spot);
     }
 
-    /// Goes down the way that was selected before (the trail), else to the child with most
+    /// Moves down along the trail, the way that was selected before, or else to the child with most
     /// samples.
     fn go_down(&mut self, steps: usize) {
         let trail = self.trail.strip_prefix(&self.zoom[..]).unwrap_or_default();
@@ -50,8 +49,8 @@ impl Flame {
         self.select(spot);
     }
 
-    /// Selects the next frame of the same row to the right, or to the left; merged bars are
-    /// skipped. Nothing changes at the end of the row.
+    /// Selects the next frame to the right or to the left in the same row. Merged bars are skipped.
+    /// At the end of the row nothing changes.
     pub fn go_sideways(&mut self, right: bool) {
         let here = self.selected;
         let mut row = self.layout.spots(here.row);
@@ -66,8 +65,8 @@ impl Flame {
         }
     }
 
-    /// Selects the bar that is drawn in a cell of the body; nothing where there is none or a
-    /// merged one.
+    /// Selects the bar that is drawn in a cell of the body. Nothing changes if there is no bar, or
+    /// a merged one.
     pub fn select_cell(&mut self, column: u16, line: usize) {
         let Some(line) = line.checked_sub(self.has_path().into()) else {
             return;
@@ -81,9 +80,9 @@ impl Flame {
         }
     }
 
-    /// Selects the widest frame of a function, which is the one selected in the table beside
-    /// this graph. Does nothing if it was the last one followed: then the user may select
-    /// another frame.
+    /// Selects the widest frame of a function, the one that is selected in the table beside this
+    /// graph. Does nothing if this function was already followed last time, so that the user can
+    /// select another frame.
     pub fn follow(&mut self, function: Option<FunctionId>) {
         if self.followed == function || self.layout.rows.is_empty() {
             return;
@@ -94,7 +93,7 @@ impl Flame {
             bar.is_some_and(|bar| function.is_some_and(|id| has_function(bar, id)))
         };
         let samples = |spot: &Spot| self.layout.bar(*spot).map(|bar| bar.samples);
-        // The first of equals.
+        // The first of several with equal samples.
         let all = self.layout.all_spots().rev().filter(is_it);
         let widest = all.max_by_key(samples).filter(|_| function.is_some());
         if let Some(spot) = widest {
@@ -102,8 +101,8 @@ impl Flame {
         }
     }
 
-    /// Whether the search matches a bar, by its name or that of a frame folded into it; false
-    /// for merged bars, and if there is no search.
+    /// Whether the search matches a bar, by its name or that of a frame folded into it. False for
+    /// merged bars, and if there is no search.
     pub fn is_found(&self, bar: &Bar) -> bool {
         let is_in_run = |find: &Find| bar.run.iter().any(|frame| find.matches(&frame.name));
         let matches =
@@ -111,11 +110,11 @@ impl Flame {
         self.find.as_ref().is_some_and(matches)
     }
 
-    /// How many bars match the search, and how many samples have any of these frames. A match
-    /// below another match adds no samples: they are counted there.
+    /// Returns how many bars match the search, and how many samples contain any of these frames. A
+    /// match below another match adds no samples, because the upper one has counted them.
     pub fn found(&self) -> (usize, u64) {
         let mut found = (0, 0);
-        // For each bar of the row above: whether it, or a bar above it, matches.
+        // For each bar of the row above: whether the bar or a bar above it matches.
         let mut covered: Vec<bool> = Vec::new();
         for row in &self.layout.rows {
             covered = row
@@ -136,15 +135,14 @@ impl Flame {
         found
     }
 
-    /// Returns how many bars can be selected: all but merged ones, also those scrolled out of
-    /// sight.
+    /// Returns how many bars can be selected: all except merged ones, visible or not.
     pub fn bar_count(&self) -> usize {
         self.layout.all_spots().count()
     }
 
-    /// Selects the next match after the selected bar, row by row and from the left, or the one
-    /// before if `down` is false, around the ends. Returns which of the matches it is, from 1;
-    /// None if there is none.
+    /// Selects the next match after the selected bar, row by row and from the left, or the previous
+    /// one if `down` is false, and goes on at the other end. Returns the position of the match
+    /// among all matches, counted from 1, or `None` if there is none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let place = self.select_among(|flame, bar| flame.is_found(bar), down, including);
         if let Some(way) = self.found_in_run() {
@@ -153,8 +151,8 @@ impl Flame {
         place
     }
 
-    /// The way to the frame that is looked for, if it has no bar but is part of the run
-    /// that the selected bar stands for.
+    /// Returns the way to the frame that matches the search, if it has no bar but is part of the
+    /// run that the selected bar stands for.
     fn found_in_run(&self) -> Option<Way> {
         let (bar, find) = (self.selected()?, self.find.as_ref()?);
         if find.matches(&bar.name) {
@@ -166,8 +164,8 @@ impl Flame {
         Some(way)
     }
 
-    /// Selects the next bar of the selected function. Returns which of its bars that is, from
-    /// 1, and how many there are; None if no function is selected.
+    /// Selects the next bar of the selected function. Returns its position among the bars of the
+    /// function, counted from 1, and their number. Returns `None` if no function is selected.
     pub fn select_same(&mut self) -> Option<(usize, usize)> {
         let id = function_id(self.selected()?)?;
         let is_it = |_: &Self, bar: &Bar| function_id(bar) == Some(id);
@@ -205,7 +203,7 @@ impl Flame {
     }
 }
 
-/// Whether the bar is a frame of that function, or one is folded into it.
+/// Whether the bar is a frame of this function, or one is folded into it.
 fn has_function(bar: &Bar, function: FunctionId) -> bool {
     let is_it = |kind: &NodeKind| matches!(kind, NodeKind::Function { id, .. } if *id == function);
     function_id(bar) == Some(function) || bar.run.iter().any(|frame| is_it(&frame.kind))

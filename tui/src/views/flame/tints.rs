@@ -1,18 +1,19 @@
-//! How many frames are colored: a change of color costs more bytes than a narrow
-//! frame has letters, and the picture has to fit through a slow line. The
-//! narrowest frames go without first.
+//! Limits the number of colored frames. A change of color takes more bytes than a narrow frame has
+//! letters, and the picture has to fit through a slow connection. The narrowest frames lose their
+//! colors first.
 
 use super::words;
 use crate::context::Context;
 use crate::views::flame::{Bar, Flame};
 use crate::widgets::theme::Tint;
 
-/// How many bytes all changes of color of a picture may take: with the text of 160 by 45 cells
-/// that makes less than 16 kB.
+/// Maximum size in bytes of all changes of color in a picture. Together with the text of 160 by 45
+/// cells that is less than 16 kB.
 const BYTES_MAX: usize = 7_000;
 
-/// Bytes to begin and to end a color, as in `ESC [38;5;16;48;5;110m` and `ESC [39;49m`.
+/// Bytes to start a color, as in `ESC [38;5;16;48;5;110m`.
 const TO_COLOR: usize = 21;
+/// Bytes to end a color: `ESC [39;49m`.
 const TO_NONE: usize = 10;
 
 /// The smallest width in cells from which on bars are colored.
@@ -26,11 +27,10 @@ struct Colored {
 }
 
 impl Tints {
-    /// Finds the smallest width at which the colors of all bars on the screen take no more than
+    /// Finds the smallest width at which the colors of all visible bars take no more than
     /// [`BYTES_MAX`] bytes.
     pub fn new(flame: &Flame, cx: &Context<'_>) -> Self {
-        // Finding a color compares names, so it is done once for each bar and not for each
-        // width.
+        // Finding a color compares names, so it is done once for each bar and not for each width.
         let all = Tints(0);
         let color = |bar: &Bar| Colored {
             start: bar.start,
@@ -47,9 +47,9 @@ impl Tints {
     }
 
     /// Returns the color to draw a bar in:
-    /// 1. none if it is merged, or too narrow;
-    /// 2. while two trees are compared: more or less, or none if the change may be chance;
-    /// 3. else the color of its module.
+    /// 1. none if it is merged or too narrow,
+    /// 2. if two trees are compared: more or less, or none if the change is not significant,
+    /// 3. otherwise the color of its module.
     pub fn of(&self, bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Tint {
         if bar.node.is_none() || bar.width < self.0 {
             return Tint::None;
@@ -63,9 +63,9 @@ impl Tints {
     }
 }
 
-/// Counts the bytes of color if bars from `from` cells on are colored. Returns the next larger
-/// width to try if those are too many, which takes the color from the narrowest colored bars;
-/// None if `from` will do.
+/// Counts the bytes of color if bars of at least `from` cells are colored. Returns the next larger
+/// width to try if those are too many; it takes the color from the narrowest colored bars. Returns
+/// `None` if `from` is wide enough.
 fn too_costly(rows: &[Vec<Colored>], from: u16) -> Option<u16> {
     let (mut bytes, mut narrowest) = (0, u16::MAX);
     for row in rows {

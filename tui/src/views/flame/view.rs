@@ -1,4 +1,4 @@
-//! The flame graph as the app sees it.
+//! The flame graph as the app sees it: its implementation of [`View`].
 
 use super::{Flame, FlamePosition, words};
 use crate::action::Action;
@@ -28,7 +28,7 @@ impl View for Flame {
         self.select_cell(column, line);
     }
 
-    // A bar below another one that matches adds no samples: they are counted there.
+    // A match below another match adds no samples, because the upper one has counted them.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, samples) = self.found();
         Some(Found {
@@ -58,7 +58,7 @@ impl View for Flame {
 
     fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
         let function = self.selected()?.function.as_ref()?;
-        // Bars for missing frames have a name, but stand for no function.
+        // Bars for missing frames have a name, but do not stand for a function.
         let is_real = function.role == Role::Function;
         let named = is_real.then(|| (Arc::clone(&function.name), Arc::clone(&function.module)));
         Some(FunctionHere {
@@ -118,13 +118,13 @@ impl View for Flame {
         }
     }
 
-    /// Leaves what is zoomed into, if that was zoomed into after the last step.
+    /// Undoes a zoom that was made after the last step of the history.
     fn close_innermost(&mut self, before: Option<&dyn Any>) -> bool {
         let before = before.and_then(|place| place.downcast_ref::<FlamePosition>());
         self.has_zoomed_since(before.map_or(0, FlamePosition::zooms)) && self.zoom_out()
     }
 
-    /// These leave what was zoomed into.
+    /// These actions undo the zoom, so that the history needs a step to come back.
     fn is_a_step(&self, action: Action) -> bool {
         matches!(action, Action::Invert | Action::Group)
     }

@@ -15,16 +15,16 @@ use profile::Role;
 use profile::query::{Direction, GroupBy, NodeKind};
 use std::iter;
 
-/// Cells that a long name gets at least.
+/// Minimum number of cells for a long name.
 const NAME_MIN: usize = 24;
 
-/// How many samples the whole graph has, zoomed or not; 0 without a tree.
+/// Returns how many samples the whole graph has, zoomed or not; 0 without a tree.
 pub fn base(flame: &Flame) -> u64 {
     flame.tree().map_or(0, |tree| tree.root().samples)
 }
 
-/// Returns the line above the graph: its direction, or the stretch of time it is of and what
-/// that is compared with, and its grouping.
+/// Returns the line above the graph: its direction, or its stretch of time and what that is
+/// compared with, and its grouping.
 pub fn title(flame: &Flame, cx: &Context<'_>) -> String {
     if let (Some(stretch), Some(sides)) = (flame.stretch(), flame.sides()) {
         let what = match stretch {
@@ -49,7 +49,7 @@ pub fn title(flame: &Flame, cx: &Context<'_>) -> String {
     format!("{title}{}", grouped(flame.groups()))
 }
 
-/// Returns words for a grouping, to be put behind a title.
+/// Returns the words for a grouping, which follow a title.
 pub fn grouped(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::None => "",
@@ -59,7 +59,7 @@ pub fn grouped(group_by: GroupBy) -> &'static str {
     }
 }
 
-/// Returns what a bar is called on the screen.
+/// Returns the name of a bar on the screen.
 pub fn name(bar: &Bar, cx: &Context<'_>) -> String {
     match bar.node.map(|node| node.kind) {
         Some(NodeKind::Root) => cx.root_words().to_string(),
@@ -74,7 +74,7 @@ pub fn name(bar: &Bar, cx: &Context<'_>) -> String {
     }
 }
 
-/// Returns the name of the bar's innermost frame: it says most where the names of a folded run
+/// Returns the name of the bar's innermost frame, the most useful one if the names of a folded run
 /// do not fit.
 pub fn last_name(bar: &Bar, cx: &Context<'_>) -> String {
     if bar.run.is_empty() {
@@ -84,13 +84,13 @@ pub fn last_name(bar: &Bar, cx: &Context<'_>) -> String {
     }
 }
 
-/// Whether the change of a bar is larger than chance makes it; see [`Flame::is_sure`].
+/// Whether the change of a bar is statistically significant; see [`Flame::is_sure`].
 pub fn is_sure(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> bool {
     flame.is_sure(bar, cx.shown.comparison.functions.as_deref())
 }
 
-/// Returns what can be written at the right end of a bar, the longest text first: its number
-/// or, while trees are compared, by how much it changed.
+/// Returns the texts that the right end of a bar can have, the longest first: its number or, if
+/// trees are compared, by how much it changed.
 pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
     let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
         let scale = Scale::new(cx, base(flame));
@@ -105,8 +105,8 @@ pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
         units::share(&cx.shown.report, bar.samples, base(flame))
     );
     let is_sure = is_sure(bar, flame, cx);
-    // A stretch of time is compared with the rest: two shares stand side by side, but only
-    // if they surely differ.
+    // A stretch of time is compared with the rest: both shares are shown, but only if they differ
+    // significantly.
     if flame.stretch().is_some() {
         let rest = units::percent(before, sides.a.samples);
         return if is_sure {
@@ -115,8 +115,8 @@ pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
             vec![share]
         };
     }
-    // Against a baseline: by how many percent of what it was it changed. `~` says that this
-    // may be chance.
+    // Against a baseline: by how many percent the amount has changed. `~` means that the change may
+    // be chance.
     vec![match sides.amount(&sides.a, before) {
         _ if !is_sure => "~".into(),
         0.0 => "new".into(),
@@ -127,7 +127,8 @@ pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
     }]
 }
 
-/// What only the baseline has: `gone in B: GetOldSnapshot 44.0, f 3.1 ms/s`
+/// Returns the frames that exist only in the baseline: `gone in B: GetOldSnapshot 44.0, f 3.1
+/// ms/s`.
 pub fn gone(flame: &Flame, width: usize) -> Option<String> {
     let sides = flame.sides()?;
     let first = flame.gone().first()?;
@@ -137,8 +138,8 @@ pub fn gone(flame: &Flame, width: usize) -> Option<String> {
         None => "gone in B",
     };
     let amount = |gone: &Gone| sides.amount(&sides.a, gone.samples);
-    // The largest is always named, others as long as the text stays within half of the
-    // width; 30 cells are kept for the words around the names.
+    // The largest frame is always named. Others are named as long as the text stays within half of
+    // the width; 30 cells are reserved for the words around the names.
     let mut names = format!("{} {:.1}", text::clean(&first.name), amount(first));
     let mut left = flame.gone().len() - 1;
     for next in &flame.gone()[1..] {
@@ -155,7 +156,8 @@ pub fn gone(flame: &Flame, width: usize) -> Option<String> {
     Some(format!("{where_}: {names} {unit}{more}"))
 }
 
-/// Says why there are no bars: no samples, no answer yet, or none below the zoomed frame.
+/// Returns the sentence that says why there are no bars: no samples, no answer yet, or none below
+/// the zoomed frame.
 pub fn why_empty(flame: &Flame, cx: &Context<'_>) -> String {
     match flame.tree() {
         _ if cx.shown.report.samples == 0 => "no samples".into(),
@@ -168,13 +170,14 @@ pub fn why_empty(flame: &Flame, cx: &Context<'_>) -> String {
     }
 }
 
-/// `heap_hot_search_buffer  31.6% of scope ±1.6 pp  1,036 smp  49.4% of parent`
+/// Returns the detail line: `heap_hot_search_buffer 31.6% of scope ±1.6 pp 1,036 smp 49.4% of
+/// parent`.
 pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
     let Some(bar) = flame.selected() else {
         return String::new();
     };
     let base = base(flame);
-    // The selected frame has no bar that could be seen: what is said is why.
+    // The selected frame has no visible bar: the line says why.
     if let Some((name, is_here)) = flame.hidden() {
         let why = if is_here {
             let zoom = hint(cx, Action::Zoom, "zoom in on it");
@@ -186,7 +189,8 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         return format!("{}: {why}", text::cut_middle(&name, room));
     }
     let percent = |part| units::share(&cx.shown.report, part, base);
-    // The numbers: (1) of a stretch against the rest, (2) against a baseline, (3) alone.
+    // The numbers: (1) of a stretch against the rest, (2) against a baseline, (3) without
+    // comparison.
     let mut parts = match (flame.sides(), bar.before) {
         (Some(sides), Some(before)) if flame.stretch().is_some() => vec![
             format!("{}% of this time", percent(bar.samples)),
@@ -227,9 +231,9 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         }
         _ => text::clean(&name(bar, cx)).into_owned(),
     };
-    // The name comes first on the line and is cut last: numbers leave it the cells that it
-    // needs, up to `NAME_MIN`. What follows is added in the order of its importance, and
-    // each part only if it fits whole.
+    // The name comes first on the line and is shortened last: the numbers leave it the cells that
+    // it needs, up to `NAME_MIN`. The other parts are added by importance, each only if it fits as
+    // a whole.
     let room = width.saturating_sub(text::width(&name).min(NAME_MIN));
     let mut add = |part: String| {
         let used: usize = parts.iter().map(|part| text::width(part) + 2).sum();
@@ -241,7 +245,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         let share = units::share(&cx.shown.report, bar.samples, parent.samples);
         add(format!("{share}% of parent"));
     }
-    // Bottom-up, the samples of a bar are all of the function where its branch begins.
+    // Bottom-up, all samples of a bar are own samples of the function at which its branch starts.
     if let Some(node) = bar.node
         && flame.direction() == Direction::TopDown
     {
@@ -260,7 +264,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
     format!("{name}  {numbers}")
 }
 
-/// Explains the number of the selected frame in one sentence; None if none is selected.
+/// Explains the number of the selected frame in one sentence. Returns `None` if none is selected.
 pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
     let bar = flame.selected()?;
     let node = bar.node?;
@@ -304,8 +308,8 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
             "{number}: here the stack's start is missing: {why}"
         ));
     }
-    // A frame's depth counts the root and, if there is one, the bar of its group, which are
-    // no frames of the stack.
+    // The depth of a node counts the root and, if there is one, the bar of its group, which are not
+    // frames of the stack.
     let grouped = u32::from(flame.groups() != GroupBy::None);
     let others = u64::from(node.depth.saturating_sub(1 + grouped));
     let others = units::counted(others, "frame");

@@ -1,5 +1,5 @@
-//! The *difference* to a baseline, function by function: what surely grew
-//! comes first. A selection belongs to the function, whichever row it is on.
+//! The *difference* from a baseline, function by function. Functions that grew significantly come
+//! first. The selection belongs to a function, whatever row it is on.
 
 pub mod draw;
 use crate::lists::cursor::{Cursor, visible};
@@ -8,14 +8,15 @@ use profile::diff::{Diff, DiffRow};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Identifies a function on both sides: name, module, and its number among the functions that
-/// have both in common.
+/// Identifies a function on both sides: name, module, and its number among the functions with the
+/// same name and module.
 type Name = (Arc<str>, Arc<str>, u32);
 
-/// The state of the list: its order, and what is selected in it. The rows are in the [`Diff`].
+/// The state of the list: its order and its selection. The rows are in the [`Diff`].
 #[derive(Debug, Default)]
 pub struct Difference {
-    /// A number for each function there ever was in the list, as cursors hold small keys.
+    /// A number for each function that was ever in the list, because a cursor needs keys that can
+    /// be copied.
     known: HashMap<Name, u32>,
     cursor: Cursor<u32>,
     /// The keys of the rows, in the order of the difference.
@@ -24,8 +25,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Takes the order of a new difference. The selected function stays selected on its new
-    /// row; if it is gone, the first row is selected.
+    /// Takes the order of a new difference. The selected function stays selected on its new row. If
+    /// it is gone, the first row is selected.
     pub fn update(&mut self, diff: &Diff) {
         let mut seen: HashMap<(Arc<str>, Arc<str>), u32> = HashMap::new();
         let mut keys = Vec::with_capacity(diff.rows.len());
@@ -41,7 +42,7 @@ impl Difference {
         self.cursor.settle(&self.keys, self.height);
     }
 
-    /// Sets how many lines the list has.
+    /// Sets the number of lines of the list.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         self.cursor.settle(&self.keys, height);
@@ -52,29 +53,31 @@ impl Difference {
         self.cursor.offset()
     }
 
-    /// Whether the user selected a row; else the first row is selected, whichever it is.
+    /// Whether the user has selected a row. Otherwise the first row is selected, whatever function
+    /// it has.
     pub fn is_held(&self) -> bool {
         self.cursor.held().is_some()
     }
 
-    /// Returns the number of the selected row, from 0 in the order of the difference.
+    /// Returns the number of the selected row, counted from 0 in the order of the difference.
     pub fn index(&self) -> usize {
         self.cursor.index()
     }
 
-    /// How many rows fit the screen: one less if the last line has to sum up the others.
+    /// Returns how many rows fit on the screen: one less if the last line has to sum up the rows
+    /// below.
     pub fn visible(&self) -> usize {
         visible(self.keys.len(), self.height)
     }
 
-    /// Returns the selected row of the difference that was passed to `update` last; None if it
-    /// has no rows.
+    /// Returns the selected row of the difference that was last passed to `update`, or `None` if
+    /// there are no rows.
     pub fn selected<'a>(&self, diff: &'a Diff) -> Option<&'a DiffRow> {
         diff.rows.get(self.cursor.index())
     }
 
-    /// Moves the selection. Going up from the first row deselects: the first row stays
-    /// selected, whichever function is there.
+    /// Moves the selection. Moving up from the first row releases the selected function: from then
+    /// on the first row is selected, whatever function it has.
     pub fn go(&mut self, motion: Motion) {
         let at = self.cursor.index();
         if motion.watches_top(at) {
@@ -84,8 +87,8 @@ impl Difference {
         self.cursor.select(target, &self.keys, self.height);
     }
 
-    /// Selects the row on a line of the list, from 0 at the top; nothing on the line of the
-    /// sum.
+    /// Selects the row on a line of the list, counted from 0 at the top. The line of the sum cannot
+    /// be selected.
     pub fn select_line(&mut self, line: usize) {
         if line < self.visible() {
             let at = self.offset() + line;

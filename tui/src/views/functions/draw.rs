@@ -1,4 +1,4 @@
-//! The functions: self and total share, the last ten seconds, name and module.
+//! Draws the functions: self and total share, the last ten seconds, name and module.
 
 use super::{Functions, difference};
 use crate::action::Action;
@@ -22,15 +22,14 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// From this width on there is room for the trend; in a narrower terminal the name needs it.
+/// From this width on the trend is shown; in a narrower terminal the name needs the room.
 pub const WIDTH_WITH_TREND: u16 = 72;
 
-/// From this width on there is room for the band and the number of samples as well.
+/// From this width on the band and the number of samples are shown as well.
 const WIDTH_WITH_COUNTS: u16 = 96;
 
 impl Draw for Functions {
-    // A difference to a baseline is a list of its own, with other columns and another
-    // order.
+    // The difference from a baseline is a list of its own, with other columns and another order.
     fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         match cx.difference() {
             Some(diff) => difference::draw::render(&self.difference, diff, canvas),
@@ -64,8 +63,8 @@ impl Draw for Functions {
     }
 }
 
-/// Draws the heads, the rows, and in the lines below them the sum of those that are out of
-/// sight, why there are none, and what is being loaded.
+/// Draws the heads and the rows, and below them the sum of the rows out of sight, why there are no
+/// rows, and which files are being loaded.
 fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -83,7 +82,7 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
         cx.counts_time(),
         has_languages,
     );
-    // The word for a row without samples depends on what is asked, the columns do not.
+    // The word for a row without samples depends on what is counted. The columns do not.
     let layout = Layout {
         gone: absence::word(cx),
         ..layout
@@ -119,8 +118,8 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
     loading::render(cx, theme, frame, free);
 }
 
-/// Whether some function is of a language that a runtime runs beside native code: only then a
-/// column of languages tells anything.
+/// Whether some function is written in a language whose runtime runs beside native code. Only then
+/// the column of languages is useful.
 fn has_languages(report: &Report) -> bool {
     report
         .functions
@@ -128,35 +127,36 @@ fn has_languages(report: &Report) -> bool {
         .any(|function| function.kind == FrameKind::Python)
 }
 
-/// Returns the column whose head is at a cell, as an index into the table's columns. None
-/// between columns, and for those that cannot be sorted by.
+/// Returns the column whose head is at a cell, as an index into the table's columns. Returns `None`
+/// between columns, and for columns that cannot be sorted by.
 fn head_at(cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
     let layout = Layout::usual(cx, width, theme);
     let column = table::column_at(&layout.columns, width, x)?;
     FunctionRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-/// The columns that a terminal of some width has room for.
+/// The columns that fit into a terminal of some width.
 struct Layout {
     columns: Vec<Column<FunctionColumn>>,
-    /// The number of the column with the name, and the cell at which it starts.
+    /// The position of the column with the name.
     name: usize,
+    /// The cell at which the name starts.
     name_x: u16,
     has_trend: bool,
     has_counts: bool,
     has_waits: bool,
     has_language: bool,
     has_module: bool,
-    /// What stands in place of the number of a row without samples.
+    /// The word in place of the numbers of a row without samples.
     gone: &'static str,
     /// Whether there is room for addresses.
     is_wide: bool,
-    /// The cells of a name: [`is_cut`] asks whether one is longer.
+    /// The width of a name in cells. [`is_cut`] compares names with it.
     name_width: usize,
 }
 
 impl Layout {
-    /// Returns the layout with the usual heads, to know where columns are in any unit.
+    /// Returns the layout with the usual heads. The columns are at the same places in any unit.
     fn usual(cx: &Context<'_>, width: u16, theme: &Theme) -> Self {
         let heads = ("SELF%", "TOTAL%");
         Self::new(
@@ -168,18 +168,17 @@ impl Layout {
         )
     }
 
-    /// Returns the columns for a width in cells; `own` and `total` are the heads of the two
-    /// shares, which depend on the unit. Where time waited is counted, how many waits there
-    /// were and how long they are stands in the place of what is told of samples. Columns by
-    /// the width from which they are there:
+    /// Returns the columns for a width in cells. `own` and `total` are the heads of the two shares,
+    /// which depend on the unit. If waiting time is counted, the number of waits and their lengths
+    /// replace the columns about samples. Columns by the width from which on they are shown:
     ///
     /// | from | column |
     /// | --- | --- |
     /// | any | self, total, name |
-    /// | [`WIDTH_WITH_TREND`] | a block for each of the last ten seconds; or waits, their mean, the longest |
+    /// | [`WIDTH_WITH_TREND`] | the last ten seconds as blocks; or waits, mean, longest |
     /// | [`WIDTH_WITH_MODULE`] | module: three tenths of the names' room, 12 to 28 cells |
     /// | [`WIDTH_WITH_COUNTS`] | band of the self share, number of self samples; or the blocks |
-    /// | [`WIDTH_WITH_COUNTS`] | language, if there is one that a runtime runs beside native code |
+    /// | [`WIDTH_WITH_COUNTS`] | language, if there is one whose runtime runs beside native code |
     /// | [`WIDTH_WIDE`] | address |
     fn new(
         width: u16,
@@ -221,13 +220,13 @@ impl Layout {
         let name = columns.len();
         let name_x = width - table::rest(&columns, width);
         let address = if is_wide { 12 } else { 0 };
-        // Name and module: each with the cell after it.
+        // Both the name and the module are followed by one more cell.
         let room = table::rest(&columns, width).saturating_sub(2 + address + address.min(1));
         let has_module = width >= WIDTH_WITH_MODULE;
         let module = if has_module {
             (room * 3 / 10).clamp(12, 28).min(room)
         } else {
-            // The name also gets the cell that would divide the two columns.
+            // The name also gets the cell that would separate the two columns.
             0
         };
         columns.push(Column::left("FUNCTION", room - module, Some(Name)));
@@ -284,7 +283,7 @@ impl Layout {
             cells.push((trend::blocks(&function.trend, trend_max), theme.trend()));
         }
         if line.gone {
-            // The numbers are of what was counted when the row was last seen.
+            // The numbers are those of the last report that had this row.
             cells[1..].iter_mut().for_each(|(text, _)| text.clear());
         }
         if self.has_language {
@@ -312,7 +311,7 @@ impl Layout {
     }
 }
 
-/// How many waits, their mean and the longest; dashes where there are none.
+/// Returns the number of waits, their mean and the longest; dashes if there are none.
 fn wait_cells(waits: Option<&Waits>) -> [String; 3] {
     match waits {
         Some(waits) => [
@@ -324,15 +323,15 @@ fn wait_cells(waits: Option<&Waits>) -> [String; 3] {
     }
 }
 
-/// Whether the name of a function is shortened, or cut off, in a terminal of that width.
+/// Whether the name of a function is shortened or cut in a terminal of this width.
 fn is_cut(cx: &Context<'_>, function: &FunctionRow, width: u16, theme: &Theme) -> bool {
     let shown = name(function);
     let is_folded = names::is_folded(&function.name);
     is_folded || text::width(&shown) > Layout::usual(cx, width, theme).name_width
 }
 
-/// Returns the name in its column: with `⟳` while it is looked up, and with the number of
-/// its addresses if the row is code that no map names.
+/// Returns the name for its column: with `⟳` while it is looked up, and with the number of its
+/// addresses if the row stands for code without a map of names.
 fn name(function: &FunctionRow) -> String {
     match function.name_state {
         RowName::Pending => format!("{} ⟳", names::short(&function.name)),
@@ -344,13 +343,13 @@ fn name(function: &FunctionRow) -> String {
     }
 }
 
-/// Says why there is no row: nothing has come yet, or nothing is to be seen. It stands in
-/// the second line, and is left out if there is only one.
+/// Draws the sentence that says why there are no rows: no samples have come yet, or none are left.
+/// It is on the second line, and left out if there is only one line.
 fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
     let text = match cx.shown.run.target {
         TargetState::Starting => "starting…",
         TargetState::Running if cx.shown.source.recording.is_some() => "reading…",
-        // The line above says what keeps none.
+        // The state line above says why there are none.
         TargetState::Running if cx.shown.health.taken_run > 0 => "no samples",
         TargetState::Running => "waiting for the first samples…",
         TargetState::Recorded | TargetState::Exited { .. } | TargetState::Failed(_) => "no samples",
@@ -363,9 +362,10 @@ fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
 }
 
 /// Room for the numbers of a function in the line below the rows.
+/// Room for the numbers of a function in the detail line.
 const NUMBERS_WIDTH: usize = 48;
 
-/// `233 smp self ±0.9 pp / 1,036 total ±1.6 pp   /usr/bin/postgres+0x8f2c0`
+/// Returns the detail line: `233 smp self ±0.9 pp / 1,036 total ±1.6 pp /usr/bin/postgres+0x8f2c0`.
 fn line(
     selected: &Line<'_, FunctionRow>,
     cx: &Context<'_>,
@@ -376,12 +376,11 @@ fn line(
     let function = selected.row;
     let base = cx.shown.report.samples;
     let (own, total) = (function.self_samples, function.total_samples);
-    // Parts in the order of their importance, as the end is cut: the whole name if the row
-    // has only a part of it, numbers, why there is no name, the source line, the place in the
-    // file.
+    // The parts by importance, because the end is cut: the whole name if the row shows only a part
+    // of it, numbers, why there is no name, the source line, the place in the file.
     let mut parts = Vec::new();
     let name = is_cut(cx, function, view, theme).then(|| text::clean(&function.name).into_owned());
-    // A name that takes the whole line stands behind the numbers.
+    // A name that fills the whole line follows the numbers.
     let (name, long_name) = match name {
         Some(name) if text::width(&name) + NUMBERS_WIDTH > width => (None, Some(name)),
         name => (name, None),
@@ -392,7 +391,7 @@ fn line(
     }
     parts.push(match &function.waits {
         _ if selected.gone => absence::sentence(cx, total),
-        // Chance is in the number of waits.
+        // The number of waits already tells how much chance is involved.
         Some(waits) => format!(
             "{} self / {} total in {}",
             amount(cx, own),
@@ -424,7 +423,7 @@ fn line(
     // Addresses of the kernel are those of the running machine, others are offsets in a file.
     let offset = match function.kind {
         FrameKind::Kernel => format!(" at {:#x}", function.address),
-        // Code of Python lies at no fixed address.
+        // Python functions have no fixed address.
         FrameKind::Python => String::new(),
         _ => format!("+{:#x}", function.address),
     };
@@ -433,7 +432,7 @@ fn line(
     } else {
         &function.module_path
     };
-    // The path of the module if it fits, else its short name, else nothing.
+    // The path of the module if it fits, else its short name, else no place.
     let places = [
         format!("{}{offset}", text::clean(path)),
         format!("{}{offset}", text::clean(&function.module)),

@@ -1,4 +1,4 @@
-//! The functions as the app sees them: the list, or what differs from the baseline.
+//! The functions as the app sees them: the list, or the difference from the baseline.
 
 use super::{Functions, difference, words};
 use crate::context::Context;
@@ -40,7 +40,7 @@ impl View for Functions {
         }
     }
 
-    // The list of what differs has no find.
+    // The list of differences has no search.
     fn found(&self, cx: &Context<'_>) -> Option<Found<'_>> {
         if cx.difference().is_some() {
             return None;
@@ -75,7 +75,7 @@ impl View for Functions {
                 ((!line.gone).then_some(row.id), &row.name, &row.module)
             }
         };
-        // `[hidden]` and the ends of stacks are rows, and no functions.
+        // `[hidden]` and the ends of stacks have rows, but are not functions.
         let is_real = id.is_none_or(|id| Role::of(id) == Role::Function);
         let named = is_real.then(|| (Arc::clone(name), Arc::clone(module)));
         Some(FunctionHere { id, named })
@@ -83,8 +83,8 @@ impl View for Functions {
 
     fn held_function(&self, cx: &Context<'_>) -> Option<Option<FunctionId>> {
         match cx.difference() {
-            // While the top is watched nothing is held: another view must not follow
-            // whatever is on top.
+            // While the first row is selected only because it is the first, no function is held:
+            // another view must not follow whatever function is first.
             Some(_) if !self.difference.is_held() => Some(None),
             Some(_) => Some(self.selected_function(cx).and_then(|function| function.id)),
             None => Some(self.table.held()),

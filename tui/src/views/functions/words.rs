@@ -1,4 +1,4 @@
-//! The line on the selected function, and its number explained.
+//! The texts about the selected function: its numbers explained.
 
 use super::FunctionColumn;
 use crate::action::Action;
@@ -8,8 +8,8 @@ use crate::words::keys::key;
 use crate::words::{metric, names, skid, units, waits};
 use profile::FunctionRow;
 
-/// Explains the row of a function that has no samples any more: its numbers are those of an
-/// earlier window, and no part of what is counted now.
+/// Explains the row of a function that has no samples any more: its numbers are those of an earlier
+/// window, and not part of the present counts.
 pub fn of_gone(cx: &Context<'_>, row: &FunctionRow) -> String {
     let why = if cx.knobs.filter.is_empty() {
         "no samples in"

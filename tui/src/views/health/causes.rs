@@ -1,5 +1,5 @@
-//! A *cause* for which frames have no names, opened: the modules that it is in, and what to
-//! type to get names for each.
+//! The modules of an open *cause*, for which frames have no names, and the commands that get names
+//! for each.
 
 use super::{Finding, Topic, Value};
 use crate::advice::{Advice, Code};
@@ -12,23 +12,23 @@ use profile::query::Nameless;
 use profile::{Cancel, FrameKind, NoName};
 use std::path::{Path, PathBuf};
 
-/// At most this many modules are listed: the rest has little weight.
+/// Maximum number of modules that are listed. The others have few samples.
 const MODULES_MAX: usize = 12;
 
 /// The width of a module's name in cells.
 const NAME_CELLS: usize = 14;
 
-/// Says of which cause the modules are wanted: two equal values ask for the same.
+/// Which cause the modules are wanted for. Two equal values ask for the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CauseWanted {
     pub reason: NoName,
-    /// The path of the recording that the samples are from, empty if it came through a pipe;
-    /// None if they are taken now. The processes of a recording are not those that run now.
+    /// The path of the recording that the samples come from, empty if it came through a pipe.
+    /// `None` if they are taken now. The processes of a recording no longer run.
     pub recording: Option<PathBuf>,
 }
 
 impl CauseWanted {
-    /// Asks for the modules with frames that have no names for this reason.
+    /// Creates the question for the modules with frames that have no names for this reason.
     pub fn of(reason: NoName, snapshot: &Snapshot) -> Self {
         let recording = snapshot.source.recording.as_ref();
         CauseWanted {
@@ -38,18 +38,18 @@ impl CauseWanted {
     }
 }
 
-/// The modules of a cause.
+/// The answer: the modules of a cause.
 #[derive(Debug)]
 pub struct CauseAnswer {
     pub key: Key<CauseWanted>,
     pub rows: Vec<CauseRow>,
-    /// How many modules are not among the rows, and how many frames without a name they have.
+    /// The number of modules that have no row, and the number of their frames without a name.
     pub others: (usize, u64),
-    /// Frames without a name for this reason, of all frames, when this was asked.
+    /// Frames without a name for this reason, and all frames, at the time of the question.
     frames: (u64, u64),
 }
 
-/// A module with frames that have no names, and what would help.
+/// A module with frames that have no names, and advice on how to get them.
 #[derive(Debug)]
 pub struct CauseRow {
     pub nameless: Nameless,
@@ -57,12 +57,12 @@ pub struct CauseRow {
 }
 
 impl CauseAnswer {
-    /// The frames without a name for this reason, as a part of all frames.
+    /// Returns the frames without a name for this reason, as a part of all frames.
     pub fn value(&self) -> Value {
         Value::Share(self.frames.0, self.frames.1)
     }
 
-    /// `None` if it was cancelled.
+    /// Answers the question. Returns `None` if it was cancelled.
     pub fn new(ask: &Ask<CauseWanted>, library: &mut dyn Library, cancel: &Cancel) -> Option<Self> {
         let CauseWanted { reason, recording } = &ask.key.what;
         let selection = ask.select(cancel)?;
@@ -101,16 +101,16 @@ fn advise(found: &[Nameless], library: &mut dyn Library) -> Vec<Advice> {
     };
     match found.iter().map(code).collect::<Option<Vec<_>>>() {
         Some(codes) => library.advise(&codes),
-        // The profile's own reasons: nothing of this machine helps.
+        // Some reason is one of the profile itself, which no file on this machine can change.
         None => vec![Advice::default(); found.len()],
     }
 }
 
-/// Names of a recording are looked up with the files of the machine it is of, for reasons that
-/// other files can change.
+/// Returns advice for a recording. Its names are looked up in the files of the machine it comes
+/// from, and only if the reason is one that other files can change.
 fn of_recording(file: &Path, reason: NoName) -> Advice {
     match reason {
-        // Those that were there when it was taken had no names: only others have them.
+        // The files that existed during the recording had no names. Only other files can have them.
         NoName::Stripped | NoName::NotCovered => {
             let file = if file.as_os_str().is_empty() {
                 "FILE".to_owned()
@@ -164,13 +164,13 @@ impl Answerable for Ask<CauseWanted> {
         Some(Answer::new(CauseAnswer::new(self, library, cancel)?))
     }
 
-    /// Which package a file is of is read from databases on disk, which can take long.
+    /// The package of a file is read from databases on disk, which can take long.
     fn lane(&self) -> Lane {
         Lane::Code
     }
 }
 
-/// What the lines below an open cause are about.
+/// Returns the topics of the lines below an open cause.
 pub fn topics(answer: Option<&CauseAnswer>) -> Vec<Topic> {
     let Some(answer) = answer else {
         return vec![Topic::CauseWaits];
@@ -181,7 +181,7 @@ pub fn topics(answer: Option<&CauseAnswer>) -> Vec<Topic> {
     modules.flat_map(of_row).chain(others).collect()
 }
 
-/// The lines below an open cause, in the order of [`topics`].
+/// Returns the lines below an open cause, in the order of [`topics`].
 pub fn lines(answer: Option<&CauseAnswer>) -> Vec<Finding> {
     let Some(answer) = answer else {
         return vec![Finding {
@@ -211,8 +211,7 @@ pub fn lines(answer: Option<&CauseAnswer>) -> Vec<Finding> {
     lines
 }
 
-/// Returns the line of a module: its frames without names, its package or process, its
-/// build-id.
+/// Returns the line of a module: its frames without names, its package or process, its build id.
 fn module_line(row: &CauseRow, frames: u64) -> Finding {
     let Nameless { comm, pid, .. } = &row.nameless;
     let process = pid.map(|pid| format!("{comm}[{pid}]"));
@@ -223,7 +222,7 @@ fn module_line(row: &CauseRow, frames: u64) -> Finding {
         [] => None,
         id => Some(format!("build-id {}", hexadecimal(id))),
     };
-    // The package tells more than a process; code of no file has only that.
+    // The package says more than a process; code that is in no file has only a process.
     let told = [package.as_ref().or(process.as_ref()).cloned(), build_id];
     let symbols = row.advice.symbols.as_ref();
     let symbols = symbols.map(|symbols| format!("symbols in {symbols}"));
@@ -238,7 +237,7 @@ fn module_line(row: &CauseRow, frames: u64) -> Finding {
     }
 }
 
-/// Returns the line below a module: what to type, or what else would help.
+/// Returns the line below a module: the command to type, or what else would help.
 fn command_line(row: &CauseRow) -> Finding {
     let Advice { command, note, .. } = &row.advice;
     Finding {
@@ -257,7 +256,7 @@ fn command_line(row: &CauseRow) -> Finding {
     }
 }
 
-/// Returns bytes as digits, two for each.
+/// Returns bytes as hexadecimal digits, two for each.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -271,7 +270,7 @@ mod tests {
         let file = Path::new("/srv/all.pft");
         let left_out = of_recording(file, NoName::LeftOut);
         assert_eq!(left_out.line(), "proftop resolve /srv/all.pft");
-        // The files of the machine had no names when it was recorded.
+        // The files of the machine already had no names when it was recorded.
         let stripped = of_recording(file, NoName::Stripped);
         assert_eq!(stripped.command, None);
         assert!(stripped.note.contains("--debug-dir DIR"), "{stripped:?}");

@@ -1,5 +1,5 @@
-//! Health: what is missing and why. The selected line's whole sentence is on
-//! the detail line.
+//! Draws Health: what is missing and why. The detail line shows the whole sentence of the selected
+//! line.
 
 /// The modules that lack something.
 mod modules;
@@ -15,12 +15,12 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// Stands in the line of heads, as these lines have no columns.
+/// The title in place of column heads, because these lines have no columns.
 const TITLE: &str = " WHAT IS MISSING, AND WHY";
 
-/// From the first width on the modules stand beside the lines; these have the second width
-/// then.
+/// From this width on the modules are shown beside the lines.
 const WIDTH_WITH_MODULES: u16 = 150;
+/// The width of the lines then.
 const WIDTH_BESIDE: u16 = 88;
 
 impl Draw for Health {
@@ -66,7 +66,7 @@ fn render(health: &Health, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
-/// Returns the parts to the left and to the right of the line that divides them.
+/// Returns the parts to the left and to the right of the vertical rule.
 fn split(whole: Rect) -> (Rect, Rect) {
     let left = Rect {
         width: WIDTH_BESIDE,
@@ -80,7 +80,8 @@ fn split(whole: Rect) -> (Rect, Rect) {
     (left, right)
 }
 
-/// Draws one line. A heading is in the color of titles, and what is missing stands out.
+/// Draws one line. A heading has the color of titles, and a line about something missing stands
+/// out.
 fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Frame, area: Rect) {
     let (line, style) = match finding.topic {
         Topic::Heading(title) => (format!(" {title}"), theme.title()),
@@ -96,7 +97,7 @@ fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Fra
     }
 }
 
-/// The color of a line: lines that say that something is missing stand out.
+/// Returns the color of a line. Lines which say that something is missing stand out.
 fn style(finding: &Finding, theme: &Theme) -> Style {
     let missing = match (finding.topic, finding.value) {
         (

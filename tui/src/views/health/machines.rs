@@ -1,4 +1,4 @@
-//! The machines whose samples come while they are taken: which are there, and whose are missing.
+//! The machines that deliver samples to this run: their state, and what is missing from each.
 
 use super::{Finding, Topic, Value, heading};
 use crate::failure::without_numbers;
@@ -6,10 +6,10 @@ use crate::words::units;
 use engine::snapshot::{Machine, MachineState, Snapshot};
 use std::time::Duration;
 
-/// A machine that has sent nothing for so long is said to be silent: they send each second.
+/// A machine that has sent nothing for this long is called silent. Machines send every second.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// A line for each machine, where there are several.
+/// Returns a line for each machine if there are several.
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let machines = &snapshot.source.machines;
     if machines.is_empty() {
@@ -34,7 +34,7 @@ pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// What there is to say of a machine beside its samples, the worst first.
+/// Returns what there is to say about a machine besides its samples, the most important first.
 fn words(machine: &Machine) -> String {
     let silent = machine.silent.filter(|silent| *silent >= SILENT_AFTER);
     let mut words = Vec::new();

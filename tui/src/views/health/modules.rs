@@ -1,5 +1,4 @@
-//! What is missing *by module*: where a debug package, or a symbol table, would help
-//! most.
+//! What is missing *by module*: shows where a debug package or a symbol table would help most.
 
 use engine::snapshot::{NameSource, Snapshot};
 use profile::few;
@@ -8,21 +7,21 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A file with code, by the samples that it had on top.
+/// A file with code, and the samples that it had on top of stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleRow {
     pub module: Arc<str>,
     pub samples: u64,
-    /// How many of these are in functions that have a name.
+    /// The part of `samples` in functions that have a name.
     pub named: u64,
-    /// Functions that were sampled.
+    /// Number of functions that have samples.
     pub functions: usize,
-    /// The reason why most of the other samples have no name; None if all have one or wait for
-    /// it.
+    /// The most frequent reason for samples without a name. `None` if all have one, or are waiting
+    /// for it.
     pub reason: Option<NoName>,
-    /// Where the names come from, if that is known.
+    /// Where the names come from, if known.
     pub from: Option<NameSource>,
-    /// How many walks of stacks have stopped in the module since proftop was started.
+    /// How many walks of stacks have ended in this module since proftop was started.
     pub cut: u64,
 }
 
@@ -32,7 +31,7 @@ pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
     let mut rows: Vec<ModuleRow> = Vec::new();
     let mut reasons: HashMap<(usize, NoName), u64> = HashMap::new();
     let functions = snapshot.report.functions.iter();
-    // What stands for a missing stack is in no file.
+    // Rows that stand for a missing stack are in no file.
     for function in functions.filter(|function| !function.module.is_empty()) {
         let next = rows.len();
         let at = *numbers.entry(&function.module).or_insert(next);

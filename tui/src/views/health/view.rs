@@ -1,4 +1,4 @@
-//! What is missing, and why, as the app sees it.
+//! Health as the app sees it: its implementation of [`View`].
 
 use super::{CauseAnswer, Health};
 use crate::action::Action;
@@ -61,7 +61,7 @@ impl View for Health {
         self.selected_command()
     }
 
-    /// The line below explains the selected one already.
+    /// The detail line already explains the selected line.
     fn offers(&self, _: &Context<'_>, action: Action) -> bool {
         action != Action::Explain
     }

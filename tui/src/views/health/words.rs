@@ -3,13 +3,13 @@
 use super::{Finding, Value};
 use crate::words::{text, units};
 
-/// The width of a label in cells, the last of which is a blank; longer names are cut.
+/// The width of a label in cells, of which the last one is blank. Longer names are cut.
 const LABEL_CELLS: usize = 16;
 
-/// `  lost              1,126    7.2%  a buffer was full`
+/// Returns a line as ` lost 1,126 7.2% a buffer was full`.
 pub fn entry(finding: &Finding) -> String {
     let (number, share) = match finding.value {
-        // The line with the command of a module, below it and indented.
+        // The line with the command for a module, indented below the module.
         Value::None if finding.label.is_empty() => return format!("      {}", finding.text),
         Value::None => return format!("  {:<18}{}", finding.label, finding.text),
         Value::Share(part, base) => (

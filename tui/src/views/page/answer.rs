@@ -1,4 +1,4 @@
-//! What is found for the page of a function.
+//! The answer about the page of a function.
 
 use super::before::Before;
 use crate::code::Library;
@@ -8,7 +8,7 @@ use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, View};
 use std::collections::HashMap;
 
-/// How many seconds the time line goes back, whatever the window is.
+/// How many seconds the time line goes back, independent of the window.
 pub const SECONDS: usize = 60;
 
 /// What a page shows: a function's samples, callers, callees, heaviest stack and last seconds.
@@ -17,20 +17,20 @@ pub struct PageAnswer {
     pub key: Key<FunctionId>,
     pub view: View,
     pub function: Function,
-    /// All samples, with or without the function.
+    /// Number of all samples, with and without the function.
     pub samples: u64,
-    /// `None` if no sample has the function.
+    /// `None` if no sample contains the function.
     pub page: Option<FunctionPage>,
-    /// What it was in the baseline, while what differs from it is shown.
+    /// The callers and callees in the baseline, if there is one.
     pub before: Option<Before>,
-    /// Callers, callees and the functions of the heaviest stack, by their numbers.
+    /// Callers, callees and the functions of the heaviest stack, by their ids.
     pub functions: HashMap<FunctionId, Function>,
-    /// Samples with the function, second by second, up to the window's end.
+    /// Number of samples that contain the function, second by second, up to the end of the window.
     pub seconds: Vec<u64>,
 }
 
 impl PageAnswer {
-    /// `None` if it was cancelled.
+    /// Answers the question. Returns `None` if it was cancelled.
     pub fn new(ask: Ask<FunctionId>, cancel: &Cancel) -> Option<Self> {
         let id = ask.view.function_of(ask.key.what);
         let selection = ask.select(cancel)?;

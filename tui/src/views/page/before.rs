@@ -1,5 +1,5 @@
-//! What the callers and callees of a function had in the baseline. A function has another
-//! number there, so it is the same one if name and module are equal.
+//! The samples of a function's callers and callees in the baseline. A function has another id
+//! there, so functions are matched by name and module.
 
 use crate::desk::Ask;
 use crate::words::names;
@@ -18,15 +18,15 @@ pub struct Before {
     pub callees: Neighbours,
 }
 
-/// The callers in the baseline, or the callees.
+/// The samples of all callers, or of all callees, in the baseline.
 #[derive(Debug, Default)]
 pub struct Neighbours {
     samples: HashMap<NeighbourKind, u64>,
-    /// What only the baseline has, most samples first.
+    /// Callers or callees that exist only in the baseline, most samples first.
     pub gone: Vec<(String, u64)>,
 }
 
-/// Identifies a caller or callee in both: the one compared with and the one shown.
+/// Identifies a caller or callee on both sides of the comparison.
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
     Function(Arc<str>, Arc<str>),
@@ -34,7 +34,7 @@ enum Known {
 }
 
 impl Before {
-    /// `None` if there is no baseline, or if it was cancelled.
+    /// Returns `None` if there is no baseline, or if it was cancelled.
     pub fn new(
         ask: &Ask<FunctionId>,
         function: &Function,
@@ -66,10 +66,12 @@ impl Neighbours {
         self.samples.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Matches what was there with what is there now:
-    /// 1. The samples of before are summed by name and module, as two functions may share both.
-    /// 2. Each neighbour of now takes the sum of its name; the first of several takes it all.
-    /// 3. What nobody took is gone.
+    /// Matches the neighbors in the baseline with the present ones:
+    /// 1. The samples in the baseline are summed by name and module, because two functions may have
+    ///    both in common.
+    /// 2. Each present neighbor takes the sum of its name and module; the first of several takes
+    ///    all of it.
+    /// 3. Names that no present neighbor has taken are gone.
     fn new(before: &[Neighbour], then: &View, now: &[Neighbour], today: &View) -> Self {
         let mut was: HashMap<Known, u64> = HashMap::new();
         for neighbour in before {
@@ -92,7 +94,7 @@ impl Neighbours {
 }
 
 impl Known {
-    /// Returns what it is called, for the sentence on what is gone.
+    /// Returns the name for the sentence about what is gone.
     fn words(&self) -> String {
         match self {
             Known::Function(name, _) => name.to_string(),
@@ -103,8 +105,8 @@ impl Known {
     }
 }
 
-/// Returns by what a caller or callee is the same one in two profiles: its name and module,
-/// as their numbers differ.
+/// Returns what identifies a caller or callee in two profiles: name and module, because its id
+/// differs.
 fn known(kind: NeighbourKind, view: &View) -> Known {
     match kind {
         NeighbourKind::Function(id) => {

@@ -1,5 +1,5 @@
-//! The page of one function: its callers, itself, its callees, its heaviest
-//! stack, and when it ran.
+//! Draws the page of one function: its callers, itself, its callees, its heaviest stack, and when
+//! it ran.
 
 use super::words;
 use crate::action::Action;
@@ -43,7 +43,7 @@ fn render(page: &Page, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         heads,
         body,
     } = canvas;
-    // A page beside another view leaves the cursor to the row that is selected there.
+    // Beside another view, the cursor belongs to the selected row of that view.
     if !cx.is_beside {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
@@ -57,14 +57,14 @@ fn render(page: &Page, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     painter.render(frame, heads, body);
 }
 
-/// From this width on there is room for words on the peak of the seconds.
+/// From this width on the peak of the seconds is described in words.
 const WIDTH_WITH_PEAK: u16 = 60;
 
-/// From this width on they say at what time it was, too.
+/// From this width on the words include the time of day of the peak.
 const WIDTH_WITH_CLOCK: u16 = 75;
 
-/// The columns that a terminal of some width has room for. From the left: share, bar or
-/// change, name, module, amount.
+/// The columns that fit into a terminal of some width. From the left: share, bar or change, name,
+/// module, amount.
 struct Layout {
     bar: u16,
     name: u16,
@@ -73,7 +73,7 @@ struct Layout {
 
 const SHARE: u16 = 6;
 const COUNT: u16 = 9;
-/// The number of the column with the name.
+/// The position of the column with the name.
 const NAME: usize = 2;
 
 impl Layout {
@@ -84,7 +84,8 @@ impl Layout {
             _ => 30,
         };
         let module = if width < 72 { 0 } else { width / 6 };
-        // Each column has a cell behind it; the two more are the margin and the name's own.
+        // Each column is followed by one blank cell. The other 2 are the margin and the cell after
+        // the name.
         let fixed = [SHARE, bar, COUNT, module]
             .iter()
             .map(|w| w + 1)
@@ -115,13 +116,14 @@ impl Layout {
     }
 }
 
+/// What is the same for all rows of a page.
 struct Painter<'a> {
     cx: &'a Context<'a>,
     page: &'a Page,
     theme: &'a Theme,
     layout: Layout,
-    /// Whether the page stands beside another view that has the keys: then no row of it is
-    /// drawn as selected.
+    /// Whether the page is beside another view that has the keys. Then no row of the page is drawn
+    /// as selected.
     is_beside: bool,
 }
 
@@ -149,15 +151,15 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// Returns the answer and the page in it. None until the first answer, and if no sample
-    /// in the window has the function.
+    /// Returns the answer and the page in it. Returns `None` before the first answer, and if no
+    /// sample in the window contains the function.
     fn found(&self) -> Option<(&'a PageAnswer, &'a FunctionPage)> {
         let answer = self.page.answer()?;
         Some((answer, answer.page.as_ref()?))
     }
 
-    /// Returns the columns with a title for the names: the page has the same ones twice,
-    /// for callers and for callees.
+    /// Returns the columns, with a title for the column of names. The page has them twice, for
+    /// callers and for callees.
     fn columns(&self, name: &'static str) -> Vec<Column<()>> {
         let count = self.scale().amount_head();
         self.layout.columns(name, self.bar_head(), count)
@@ -167,7 +169,7 @@ impl<'a> Painter<'a> {
         Scale::new(self.cx, self.all())
     }
 
-    /// Returns the head of the second column: bars need none, changes have their unit.
+    /// Returns the head of the second column: none for bars, the unit for changes.
     fn bar_head(&self) -> &'static str {
         self.before().map_or("", |before| {
             compared::head(before.sides.have_time(), self.theme)
@@ -178,7 +180,7 @@ impl<'a> Painter<'a> {
         self.page.answer()?.before.as_ref()
     }
 
-    /// Draws the sentence on the callers or callees that only the baseline has.
+    /// Draws the sentence about callers or callees that exist only in the baseline.
     fn gone(&self, gone: &[(String, u64)], frame: &mut Frame, line: Rect) {
         let Some(before) = self.before() else {
             return;
@@ -190,13 +192,13 @@ impl<'a> Painter<'a> {
         buffer.set_string(line.x + 2, line.y, text, self.theme.falling());
     }
 
-    /// How many samples have the function on the stack.
+    /// Returns how many samples have the function on the stack.
     fn all(&self) -> u64 {
         self.found()
             .map_or(0, |(_, found)| found.function.total_samples)
     }
 
-    /// Draws one row of the page, of whatever kind it is.
+    /// Draws one row of the page of any kind.
     fn row(&self, row: &PageRow, is_selected: bool, frame: &mut Frame, line: Rect) {
         match row {
             PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
@@ -225,7 +227,7 @@ impl<'a> Painter<'a> {
                 } else {
                     self.with_key(&format!("▸ {count} more"), "show")
                 };
-                // Only the samples are drawn. `Own` is a kind that has no module.
+                // Only the samples are drawn. `Own` is a kind without a module.
                 let sum = Neighbour {
                     kind: NeighbourKind::Own,
                     samples: *samples,
@@ -256,9 +258,9 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// Draws a row of callers or callees, which are shares of the samples that have the
-    /// function on the stack. `before` is how many the baseline has; None if nothing is
-    /// compared, and for the sum of the small ones.
+    /// Draws a row of callers or callees. Their shares are those of the samples that have the
+    /// function on the stack. `before` is the number of samples in the baseline, and `None` if
+    /// nothing is compared, or for the row that sums up others.
     fn cells(
         &self,
         (neighbour, before): (&Neighbour, Option<u64>),
@@ -281,7 +283,7 @@ impl<'a> Painter<'a> {
             let change = sides.sides.change(before, neighbour.samples);
             compared::change_cell(change, self.theme)
         });
-        // In a comparison the change takes the place of the bar.
+        // In a comparison the change replaces the bar.
         let beside = change.unwrap_or((bar, self.theme.trend()));
         let mut cells = vec![(share, plain), beside, (name, style)];
         if self.layout.module > 0 {
@@ -307,8 +309,8 @@ impl<'a> Painter<'a> {
         table::render_row(&columns, &row, NAME, self.theme, frame, line);
     }
 
-    /// Draws the function itself, between its callers and its callees. It is no row of a
-    /// table, and so marks itself as selected.
+    /// Draws the function itself between its callers and its callees. This line does not belong to
+    /// a table, so its selection is drawn here.
     fn function(&self, is_selected: bool, frame: &mut Frame, line: Rect) {
         let Some((answer, found)) = self.found() else {
             return;
@@ -325,8 +327,8 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// Draws the head of the heaviest stack: its share of the function's samples, its
-    /// frames and, where the page has the keys, the one that copies it.
+    /// Draws the head of the heaviest stack: its share of the function's samples and its number of
+    /// frames. If the page has the keys, also the key that copies the stack.
     fn stack_head(&self, frame: &mut Frame, line: Rect) {
         let Some((_, found)) = self.found() else {
             return;
@@ -356,14 +358,14 @@ impl<'a> Painter<'a> {
         );
     }
 
-    /// Returns a text with the key that follows a row, and with words for what it does.
+    /// Returns a text followed by the key that follows a row, and words for what that does.
     fn with_key(&self, text: &str, words: &str) -> String {
         let key = self.cx.keymap.label(Action::Follow, ViewId::Page);
         keys::and(text, "; ", [key.map(|key| format!("{key}: {words}"))])
     }
 
-    /// The time of day of a second, by how many seconds it was before the end of the window.
-    /// None if the samples have no such time.
+    /// Returns the time of day of a second, given by its distance in seconds from the end of the
+    /// window. Returns `None` if the time of day of the samples is unknown.
     fn clock_of(&self, before: usize) -> Option<String> {
         let shown = self.cx.shown;
         let epoch_ms = shown.view.as_ref()?.info().epoch_unix_ms;
@@ -371,8 +373,8 @@ impl<'a> Painter<'a> {
         (epoch_ms != 0).then(|| calendar::of_day(end_ms - before as i64 * 1_000))
     }
 
-    /// Draws the last seconds as blocks, on a scale of their own. Where there is less room
-    /// than for [`SECONDS`], the oldest are left out.
+    /// Draws the last seconds as blocks, on a scale of their own. If there is not enough room for
+    /// [`SECONDS`], the oldest are left out.
     fn seconds(&self, frame: &mut Frame, line: Rect) {
         let Some((answer, _)) = self.found() else {
             return;
@@ -390,7 +392,7 @@ impl<'a> Painter<'a> {
             },
         };
         let room = usize::from(line.width).saturating_sub(11 + end.len());
-        // Seconds before the first sample could have been taken are not drawn.
+        // Seconds before the start of the run are not drawn.
         let passed = self.cx.shown.run.elapsed.as_secs_f64().ceil() as usize;
         let seconds = &answer.seconds[SECONDS - room.min(SECONDS).min(passed.max(1))..];
         let head = format!(" LAST {}s ", seconds.len());
@@ -400,7 +402,7 @@ impl<'a> Painter<'a> {
         let blocks = trend::blocks(seconds, max);
         let x = line.x + head.len() as u16;
         let (x, _) = buffer.set_stringn(x, line.y, blocks, room, self.theme.trend());
-        // The peak is told only if its block is drawn.
+        // The peak is described only if its block is drawn.
         if seconds.len() > when {
             let left = usize::from(line.right() - x);
             buffer.set_stringn(x, line.y, end, left, Style::new());
@@ -408,15 +410,16 @@ impl<'a> Painter<'a> {
     }
 }
 
-/// Returns the most samples that a second has, and how many seconds before the newest that is.
+/// Returns the most samples of a second, and the distance of that second from the newest. Of
+/// several equal seconds it is the newest.
 fn peak(seconds: &[u64]) -> (u64, usize) {
     let newest_first = seconds.iter().rev().copied().enumerate();
     let most = newest_first.max_by_key(|(when, samples)| (*samples, std::cmp::Reverse(*when)));
     most.map_or((0, 0), |(when, samples)| (samples, when))
 }
 
-/// Returns a bar of half cells for a share of all. Whatever has samples has half a cell at
-/// least.
+/// Returns a bar of half cells for a share of all. A row with any samples gets at least half a
+/// cell.
 fn bar(samples: u64, all: u64, width: usize) -> String {
     let halves = samples * 2 * width as u64 / all.max(1);
     let full = "▇".repeat((halves / 2) as usize);

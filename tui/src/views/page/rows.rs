@@ -1,5 +1,5 @@
-//! The rows of a page. As many callers and callees as leave room for the rest
-//! are rows of their own; the others are one row, until it is opened.
+//! The rows of a page. Callers and callees have rows of their own as long as there is room beside
+//! the rest; the others share one row, until it is opened.
 
 use super::{Before, Neighbours, PageAnswer, PagePosition};
 use crate::words::names;
@@ -11,14 +11,16 @@ use unicode_width::UnicodeWidthStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageRow {
     Caller(Neighbour),
-    /// How many more callers there are, their samples, and whether the row is open.
+    /// The row that sums up the other callers: their number, their samples, and whether it is open.
     MoreCallers(usize, u64, bool),
+    /// The function itself.
     Function,
-    /// Callers, or callees, that only the baseline has.
+    /// Callers or callees that exist only in the baseline.
     Gone(Vec<(String, u64)>),
     /// The head of the callees.
     Callees,
     Callee(Neighbour),
+    /// The row that sums up the other callees, like `MoreCallers`.
     MoreCallees(usize, u64, bool),
     /// The head of the heaviest stack.
     Stack,
@@ -40,7 +42,7 @@ pub enum RowKey {
 }
 
 impl PageRow {
-    /// `None` for rows that cannot be selected.
+    /// Returns the key of the row, or `None` if the row cannot be selected.
     pub fn key(&self) -> Option<RowKey> {
         match self {
             PageRow::Caller(neighbour) => Some(RowKey::Caller(neighbour.kind)),
@@ -59,8 +61,8 @@ impl PageRow {
 }
 
 impl RowKey {
-    /// Returns the key with the present number of its function: a function gets another one
-    /// when a name shows that it is the same as one that is known.
+    /// Returns the key with the present id of its function. The id of a function changes when its
+    /// name arrives and shows that it is the same as a known function.
     pub fn renamed(self, current: impl Fn(FunctionId) -> FunctionId) -> Self {
         let rename = |kind| match kind {
             NeighbourKind::Function(id) => NeighbourKind::Function(current(id)),
@@ -74,21 +76,21 @@ impl RowKey {
     }
 }
 
-/// The heaviest stack has at most `STACK_LINES` lines, or one in `STACK_PART` lines of a high
-/// screen if that is more; of a longer one the part nearest to the leaf is shown.
+/// The heaviest stack has at most [`STACK_LINES`] lines, or 1/4 of the lines of a tall screen if
+/// that is more. Of a longer stack the part nearest to the leaf is shown.
 const STACK_LINES: usize = 3;
 const STACK_PART: usize = 4;
 
-/// From this many lines on there are blank lines between the parts of the page.
+/// From this number of lines on there are blank lines between the parts of the page.
 const HEIGHT_WITH_BLANKS: usize = 17;
 
-/// At least this many callers, and callees, have rows.
+/// Minimum number of callers, and of callees, that have rows.
 const ROWS_MIN: usize = 2;
 
-/// Returns the rows of a page from the top; none if no sample has the function:
-/// 1. callers, and those that only the baseline has,
+/// Returns the rows of a page from the top, none if no sample contains the function:
+/// 1. callers, and a row about those that exist only in the baseline,
 /// 2. the function itself,
-/// 3. callees, and those that only the baseline has,
+/// 3. callees, and a row about those that exist only in the baseline,
 /// 4. the heaviest stack, and the time line.
 ///
 /// Callers and callees share the lines that the other parts leave.
@@ -108,10 +110,10 @@ pub fn rows(answer: &PageAnswer, place: &PagePosition, width: u16, height: usize
         (!gone.is_empty()).then(|| PageRow::Gone(gone.clone()))
     };
     let (callers_gone, callees_gone) = (gone(|b| &b.callers), gone(|b| &b.callees));
-    // The function, the heads of callees and stack, the time line.
+    // The 4 lines are the function, the heads of callees and stack, and the time line.
     let fixed = 4 + if has_blanks { 2 } else { 0 };
     let fixed = fixed + usize::from(callers_gone.is_some()) + usize::from(callees_gone.is_some());
-    // Lines that callers and callees do not need are for the stack, too.
+    // Lines that callers and callees do not need are available to the stack.
     let needed = page.callers.len().max(ROWS_MIN) + page.callees.len().max(ROWS_MIN);
     let stack_lines = stack_lines.max(height.saturating_sub(fixed + needed));
     let cut = stack.len().saturating_sub(stack_lines);
@@ -125,7 +127,7 @@ pub fn rows(answer: &PageAnswer, place: &PagePosition, width: u16, height: usize
     let room = height.saturating_sub(fixed);
     let (callers, callees) = share(room, page.callers.len(), page.callees.len());
 
-    // A selected caller or callee that has no samples any more keeps a row, with 0 samples.
+    // If the selected caller or callee has no samples any more, it keeps a row with 0 samples.
     let held = |wanted: fn(NeighbourKind) -> RowKey, all: &[Neighbour]| match place.held {
         Some(RowKey::Caller(kind) | RowKey::Callee(kind)) => (place.held == Some(wanted(kind))
             && !all.iter().any(|neighbour| neighbour.kind == kind))
@@ -154,7 +156,7 @@ pub fn rows(answer: &PageAnswer, place: &PagePosition, width: u16, height: usize
     rows
 }
 
-/// Returns how many rows callers and callees get: half of `room` each, and what the other side
+/// Returns how many rows callers and callees get: half of `room` each, plus what the other side
 /// does not need.
 fn share(room: usize, callers: usize, callees: usize) -> (usize, usize) {
     let half = (room / 2).max(ROWS_MIN);
@@ -163,8 +165,8 @@ fn share(room: usize, callers: usize, callees: usize) -> (usize, usize) {
     (for_callers.max(ROWS_MIN), for_callees)
 }
 
-/// Returns the neighbours that have a row each, and how many more there are with how many
-/// samples together. The selected one always has a row.
+/// Returns the neighbors that get a row each, and the number and the samples of the others. The
+/// selected one always gets a row.
 fn split(
     all: &[Neighbour],
     room: usize,
@@ -177,11 +179,11 @@ fn split(
     let is_held = |kind| {
         [RowKey::Caller(kind), RowKey::Callee(kind)].contains(&held.unwrap_or(RowKey::Function))
     };
-    // One line is for the sum of the others.
+    // One line is reserved for the sum of the others.
     let (large, small) = all.split_at(room.saturating_sub(1));
     let sum = small.iter().map(|neighbour| neighbour.samples).sum();
     let more = Some((small.len(), sum));
-    // Opened, it shows all of them, and the sum stays to be closed again.
+    // If it is open, all have rows. The row of the sum stays, so that it can be closed again.
     if is_open {
         return (all.to_vec(), more);
     }
@@ -193,8 +195,8 @@ fn split(
     (shown, Some((hidden.len(), sum)).filter(|(n, _)| *n > 0))
 }
 
-/// The heaviest stack, root first, broken into lines of at most `width` cells. A longer name
-/// has a line of its own.
+/// Returns the heaviest stack, root first, broken into lines of at most `width` cells. A name that
+/// is longer than that has a line of its own.
 fn stack_lines(answer: &PageAnswer, width: usize) -> Vec<String> {
     let heaviest = answer.page.as_ref().map_or(&[][..], |page| &page.heaviest);
     let mut lines = vec![String::new()];

@@ -1,4 +1,4 @@
-//! The page of a function as the app sees it.
+//! The page of a function as the app sees it: its implementation of [`View`].
 
 use super::{Follow, Page, PageAnswer, PagePosition, words};
 use crate::action::Action;
@@ -25,7 +25,8 @@ impl View for Page {
         self.select_line(line);
     }
 
-    // A sample has a caller and a callee of the function: a sum would count it twice.
+    // The matching rows are counted, not their samples: a sample has both a caller and a callee of
+    // the function, so a sum would count it twice.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, of) = self.found();
         Some(Found::of_rows(self.find()?, rows, of))
@@ -43,7 +44,7 @@ impl View for Page {
         Some(self.selected_function()?.name.to_string())
     }
 
-    /// The function of the page; what is named is the one of the selected row.
+    /// Returns the id of the page's function, and the name of the function in the selected row.
     fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
         let selected = self.selected_function();
         let named = selected.filter(|function| function.role == Role::Function);

@@ -8,8 +8,8 @@ use crate::words::{metric, names, source, text, units, waits};
 use profile::Function;
 use profile::query::{FunctionPage, NeighbourKind};
 
-/// Says why the page is empty: no answer yet, or no samples; `back` is put behind that, and
-/// names the key that leads back.
+/// Returns the sentence that says why the page is empty: no answer yet, or no samples. `back` is
+/// appended to the latter, and names the key that leads back.
 pub fn why_empty(cx: &Context<'_>, page: &Page, back: &str) -> String {
     match page.answer() {
         None if cx.shown.view.is_none() => "no samples".into(),
@@ -21,7 +21,7 @@ pub fn why_empty(cx: &Context<'_>, page: &Page, back: &str) -> String {
     }
 }
 
-/// What a caller or callee is called on the screen.
+/// Returns the name of a caller or callee on the screen.
 pub fn neighbour(kind: NeighbourKind, page: &Page) -> String {
     let function = match kind {
         NeighbourKind::Function(id) => page.named(id),
@@ -30,7 +30,7 @@ pub fn neighbour(kind: NeighbourKind, page: &Page) -> String {
     neighbour_of(kind, function)
 }
 
-/// What a caller or callee is called, with what is known of it if it is a function.
+/// Returns the name of a caller or callee. `function` is given if it is a function and still known.
 pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String {
     match kind {
         NeighbourKind::Function(_) => match function {
@@ -43,7 +43,8 @@ pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String 
     }
 }
 
-/// `heap_hot_search_buffer   31.6% total   self 7.1%   heapam.c:1691   postgres`
+/// Returns the line of the function itself: `heap_hot_search_buffer 31.6% total self 7.1%
+/// heapam.c:1691 postgres`.
 pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
     let function = &page.function;
     let scale = Scale::new(cx, answer.samples);
@@ -53,8 +54,7 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
     ];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let name = text::clean(&names::short(&function.name)).into_owned();
-    // The name has half of the line if it needs it; what does not fit beside it is left
-    // out.
+    // The name gets half of the line if it needs it. Parts that do not fit beside it are left out.
     let needed = text::width(&name).min(width / 2);
     let place = source::source(function.file.as_deref(), function.line);
     let waits = function.waits.as_ref().map(waits::brief);
@@ -71,7 +71,7 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
     format!("{name}   {}", parts.join("   "))
 }
 
-/// `916 smp = 88.4% of it ±2.1 pp   28.0% of scope   postgres`
+/// Returns the detail line: `916 smp = 88.4% of it ±2.1 pp 28.0% of scope postgres`.
 pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
     let found = page
         .answer()
@@ -108,7 +108,7 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
                 units::share(&cx.shown.report, own, all)
             );
             let waits = found.function.waits.as_ref().map(waits::brief);
-            // What they are of is told by the row itself.
+            // The row itself already says what the waits belong to.
             match waits {
                 Some(waits) => (vec![total, waits, own], Some(&answer.function)),
                 None => (vec![total, own], Some(&answer.function)),
@@ -134,13 +134,14 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
     parts.join("   ")
 }
 
-/// Returns the whole name of a function if rows show a shorter one, else None.
+/// Returns the whole name of a function if rows show a shorter one, otherwise `None`.
 fn whole_name(function: &Function) -> Option<String> {
     let is_folded = names::is_folded(&function.name);
     is_folded.then(|| text::clean(&function.name).into_owned())
 }
 
-/// Returns line and module, or the module alone, as far as there is room; else None.
+/// Returns source line and module, or only the module if there is not enough room for both, or
+/// `None` if there is no room at all.
 fn place(function: &Function, room: usize) -> Option<String> {
     let module = text::clean(&function.module).into_owned();
     let line = source::source(function.file.as_deref(), function.line);
@@ -151,15 +152,15 @@ fn place(function: &Function, room: usize) -> Option<String> {
         .find(|form| text::width(form) <= room)
 }
 
-/// Explains the number of the selected row in one sentence; None without samples.
+/// Explains the number of the selected row in one sentence. Returns `None` without samples.
 pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
     let answer = page.answer()?;
     let found = answer.page.as_ref()?;
     let name = &names::brief(&answer.function.name);
     let all = metric::counted(cx, found.function.total_samples);
     let base = format!("{all} with {name} on the stack");
-    // The function's own row, and those that sum up others, explain the whole; the others
-    // their share of it.
+    // The rows of the function itself, and those that sum up others, explain the whole. The other
+    // rows explain their share of it.
     let (is_caller, kind, samples) = match page.selected()? {
         PageRow::Caller(neighbour) => (true, neighbour.kind, neighbour.samples),
         PageRow::Callee(neighbour) => (false, neighbour.kind, neighbour.samples),
@@ -192,12 +193,12 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
     Some(explain_neighbour(&number, kind, &other, is_caller))
 }
 
-/// `31.6% = 1,036 of the 3,277 samples with f on the stack`
+/// Returns `31.6% = 1,036 of the 3,277 samples with f on the stack`.
 pub fn share_of(share: &str, samples: &str, all: &str, name: &str) -> String {
     format!("{share}% = {samples} of the {all} with {name} on the stack")
 }
 
-/// Explains what the number of a caller or callee counts.
+/// Returns the sentence that explains what the number of a caller or callee counts.
 pub fn explain_neighbour(
     number: &str,
     kind: NeighbourKind,

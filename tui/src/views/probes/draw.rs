@@ -1,4 +1,4 @@
-//! The list of probes, and the selected one in detail.
+//! Draws the list of probes, and details about the selected one.
 
 use super::shares::{Bucket, histogram, sections};
 use super::{Probes, words};
@@ -14,17 +14,19 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// From the first width on there is room for the last seconds; from the second on for more
-/// seconds and more quantiles.
+/// From this width on the list shows the last seconds.
 const WIDTH_WITH_TREND: u16 = 72;
+/// From this width on it shows more seconds and more quantiles.
 const WIDTH_WIDE: u16 = 110;
 
-/// Cells of the seconds in the list.
+/// Number of seconds in the list.
 const TREND: usize = 12;
+/// Number of seconds in a wide list.
 const TREND_WIDE: usize = 30;
 
 /// The width of the histogram in cells.
 const HISTOGRAM: u16 = 38;
+/// Its width in a wide terminal.
 const HISTOGRAM_WIDE: u16 = 52;
 
 impl Draw for Probes {
@@ -39,13 +41,13 @@ impl Draw for Probes {
         buffer.set_style(heads, theme.heads());
         let line = heads_line(heads.width);
         buffer.set_stringn(heads.x, heads.y, line, heads.width.into(), theme.heads());
-        // None without probes, and for a moment after the selected one has left the list.
+        // `None` if there are no probes, and for a moment after the selected one has left the list.
         let Some(selected) = self.selected(cx.shown) else {
             return render_none(cx, theme, frame, body);
         };
         let list = &cx.shown.probes.list;
         let trends = list.iter().filter_map(|probe| probe.seen.as_ref());
-        // All probes are on one scale, so that a tall block is many calls in whatever row.
+        // All probes share one scale, so that equally high blocks mean equally many calls.
         let max = trends.flat_map(|seen| seen.trend.iter().copied()).max();
         let rows = list
             .iter()
@@ -72,9 +74,10 @@ impl Draw for Probes {
     }
 }
 
-/// Draws how to place a probe, while there is none.
+/// Draws how to place a probe, if there is none.
 fn render_none(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, body: Rect) {
-    // The keys are those of the views in which a function can be selected, not of this one.
+    // These are the keys of the views in which a function can be selected, not the keys of this
+    // view.
     let key = cx.keymap.label(Action::Probe, ViewId::Functions);
     let keys = [ViewId::Tree, ViewId::Flame].map(|view| cx.keymap.label(Action::Probe, view));
     let palette = cx.key(Action::Palette);
@@ -114,7 +117,7 @@ fn render_none(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, body: Rect) {
 #[derive(Debug, Clone, Copy)]
 enum Column {
     Rate,
-    /// Calls in each of the last seconds, this many of them.
+    /// Calls in each of the last seconds. The number says how many seconds.
     Trend(usize),
     P50,
     P90,
@@ -125,8 +128,8 @@ enum Column {
     Left,
 }
 
-/// Returns the columns, and how many cells each has. Its text stands at the right end of
-/// them, so that the blanks before it divide the columns.
+/// Returns the columns with their widths in cells. Texts are aligned to the right, so that the
+/// blanks before them separate the columns.
 fn columns(width: u16) -> Vec<(Column, usize)> {
     use Column::{Cost, Left, Max, OnCpu, P50, P90, P99, Rate, Trend};
     let mut columns = vec![(Rate, 10)];
@@ -162,8 +165,8 @@ impl Column {
         }
     }
 
-    /// The text of the column for a probe. `max` is the largest number of calls in a second
-    /// that any probe has, which makes a full block.
+    /// Returns the text of the column for a probe. `max` is the largest number of calls in a second
+    /// of any probe, for which a full block is drawn.
     fn text(self, probe: &Probe, max: u32) -> String {
         // Nothing was counted yet: the breakpoint is not in place, or never was.
         let Some(seen) = &probe.seen else {
@@ -177,7 +180,7 @@ impl Column {
         let time =
             |of: fn(&Latency) -> u64| latency.map_or("-".into(), |l| units::nanoseconds(of(l)));
         match self {
-            // A probe that is gone has the numbers that it had last, but no rate.
+            // A probe that is gone keeps the numbers that it had last, but has no rate.
             Column::Rate if matches!(probe.stage, Stage::InPlace { .. } | Stage::Recorded(_)) => {
                 words::rate(seen.calls_per_second)
             }
@@ -194,7 +197,7 @@ impl Column {
     }
 }
 
-/// Returns a text at the right end of its cells.
+/// Returns a text aligned to the right in its cells.
 fn right(text: &str, cells: usize) -> String {
     format!(
         "{}{text}",
@@ -202,7 +205,7 @@ fn right(text: &str, cells: usize) -> String {
     )
 }
 
-/// Returns the heads of the columns, each over the right end of its cells.
+/// Returns the heads of the columns, aligned to the right.
 fn heads_line(width: u16) -> String {
     let heads = columns(width).into_iter();
     let heads: String = heads
@@ -211,8 +214,7 @@ fn heads_line(width: u16) -> String {
     format!("{heads}  FUNCTION")
 }
 
-/// Draws a probe in the list. A probe that was removed is dim and keeps what it has
-/// counted.
+/// Draws a probe in the list. A probe that was removed is dim, and keeps its counts.
 fn render_row(
     probe: &Probe,
     max: u32,
@@ -250,7 +252,7 @@ fn last_seconds(seen: &Seen, seconds: usize, max: u32) -> String {
     trend::blocks(&seconds, max.into())
 }
 
-/// Draws the selected probe below the list, as far as there are lines:
+/// Draws details about the selected probe below the list, as many as there are lines for:
 ///
 /// ```text
 /// ── name  module+0x1234 ─────────────────
@@ -265,7 +267,7 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
         return;
     }
     let width = usize::from(area.width);
-    // The address is known once the breakpoint is placed.
+    // The address is known once the breakpoint is in place.
     let place = probe.seen.as_ref().map_or_else(String::new, |seen| {
         if seen.site.is_point {
             format!("  {}", probe.module)
@@ -325,8 +327,7 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
     } else {
         HISTOGRAM
     };
-    // Without a call that has returned there is no histogram, and shares have all of the
-    // width.
+    // If no call has returned yet there is no histogram, and the shares get the whole width.
     let right = match &seen.latency {
         Some(latency) => {
             let left = Rect {
@@ -365,12 +366,13 @@ fn render_timeline(seen: &Seen, theme: &Theme, frame: &mut Frame, line: Rect) {
     );
 }
 
-/// Cells of the time before a bar, and of the count behind the longest bar.
+/// Width of the time before a bar.
 const FROM: usize = 7;
+/// Width of the number of calls after a bar.
 const COUNT: usize = 10;
 
-/// Draws a line for each range of durations, under a heading. The longest bar takes all of
-/// the room; a range with at least one call has a cell at least.
+/// Draws a line for each range of durations, under a heading. The longest bar fills the room; a
+/// range with at least one call gets at least one cell.
 fn render_histogram(latency: &Latency, theme: &Theme, frame: &mut Frame, area: Rect) {
     if area.height < 2 {
         return;

@@ -1,4 +1,4 @@
-//! Shares of callers, values and threads, cut to the room there is.
+//! Shares of callers, values and threads, cut to the available lines.
 
 use crate::words::units;
 use engine::probes::{Latency, ProbeValue, Seen, Shares};
@@ -8,15 +8,16 @@ use engine::probes::{Latency, ProbeValue, Seen, Shares};
 pub struct Section {
     pub title: String,
     rows: Vec<(u64, String)>,
-    /// The part of the whole that has no row, and the whole.
+    /// The part of the whole that has no row.
     others: u64,
+    /// The whole.
     all: u64,
-    /// A sentence below them.
+    /// A sentence below the rows.
     note: Option<String>,
 }
 
 impl Section {
-    /// Returns how many lines it takes with its heading.
+    /// Returns the number of lines of the section, including its heading.
     fn height(&self) -> usize {
         let rows = self.rows.len() + usize::from(self.others > 0);
         1 + rows + usize::from(self.note.is_some())
@@ -29,7 +30,7 @@ impl Section {
         }
     }
 
-    /// The lines below the heading.
+    /// Returns the lines below the heading.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let others = (self.others > 0).then(|| (self.others, "others".to_owned()));
         let rows = self
@@ -42,16 +43,16 @@ impl Section {
     }
 }
 
-/// Returns what stands beside the histogram, in at most `lines` lines.
+/// Returns the sections beside the histogram, in at most `lines` lines.
 pub fn sections(seen: &Seen, lines: usize) -> Vec<Section> {
     let mut all: Vec<Section> = seen.values.iter().map(value).collect();
     all.extend(shares("FROM WHERE", &seen.callers, " < "));
     all.extend(shares("THREADS", &seen.threads, ""));
     let needed = |all: &[Section]| all.iter().map(Section::height).sum::<usize>();
-    // It ends: each turn removes a row or a section, and no section needs no line.
+    // The loop ends, because each turn removes a row or a section, and 0 sections need 0 lines.
     while needed(&all) > lines {
-        // The section with most rows loses one, until each has one row; then the last section
-        // goes.
+        // The section with most rows loses one. Once each section has only one row, the last
+        // section is removed.
         let longest = all.iter_mut().max_by_key(|section| section.rows.len());
         match longest {
             Some(section) if section.rows.len() > 1 => section.shrink(),
@@ -61,8 +62,8 @@ pub fn sections(seen: &Seen, lines: usize) -> Vec<Section> {
     all
 }
 
-/// Returns the section of a value that is read at each call: how often it was what. Calls
-/// at which it could not be read are no part of the whole, and are told in a note.
+/// Returns the section of a value that is read at each call: how often the value occurred. Calls at
+/// which it could not be read do not belong to the whole, and are mentioned in a note.
 fn value(value: &ProbeValue) -> Section {
     let top: u64 = value.top.iter().map(|(_, count)| count).sum();
     let rows = value.top.iter();
@@ -82,7 +83,7 @@ fn value(value: &ProbeValue) -> Section {
     }
 }
 
-/// Returns the section of callers or threads; None if no stack was taken. `joint` stands
+/// Returns the section of callers or threads, or `None` if no stack was taken. `joint` is put
 /// between the names of a row.
 fn shares(title: &str, shares: &Shares, joint: &str) -> Option<Section> {
     if shares.rows.is_empty() {
@@ -110,12 +111,13 @@ fn shares(title: &str, shares: &Shares, joint: &str) -> Option<Section> {
 /// One line of the histogram.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bucket {
+    /// The shortest duration of the line, in words.
     pub from: String,
     pub calls: u64,
 }
 
-/// Returns the histogram of how long calls took: a line for each power of two nanoseconds, or
-/// for several powers where `lines` are fewer. Empty without calls.
+/// Returns the histogram of how long calls took: one line for each power of two nanoseconds, or for
+/// several powers if `lines` is too small for that. Empty without calls.
 pub fn histogram(latency: &Latency, lines: usize) -> Vec<Bucket> {
     let power = |ns: u64| ns.max(1).ilog2();
     let (Some(first), Some(last)) = (latency.buckets.first(), latency.buckets.last()) else {
@@ -123,7 +125,7 @@ pub fn histogram(latency: &Latency, lines: usize) -> Vec<Bucket> {
     };
     let (first, last) = (power(first.0), power(last.0));
     let span = (last - first + 1) as usize;
-    // As few powers to a line as make all of them fit.
+    // The smallest number of powers per line with which all of them fit.
     let step = span.div_ceil(lines.max(1)).max(1) as u32;
     let mut all: Vec<Bucket> = (first..=last)
         .step_by(step as usize)

@@ -1,4 +1,4 @@
-//! The probes as the app sees them.
+//! The probes as the app sees them: the implementation of [`View`].
 
 use super::{Probes, words};
 use crate::context::Context;
@@ -29,7 +29,7 @@ impl View for Probes {
         Some(self.selected(cx.shown)?.name.to_string())
     }
 
-    /// The function of the selected probe, as far as it has samples.
+    /// Returns the function of the selected probe. It has an id only if it has samples.
     fn selected_function(&self, cx: &Context<'_>) -> Option<FunctionHere> {
         let probe = self.selected(cx.shown)?;
         let mut rows = cx.shown.report.functions.iter();

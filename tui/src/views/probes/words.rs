@@ -1,4 +1,4 @@
-//! What is said of a probe.
+//! Texts about a probe.
 
 use crate::action::Action;
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::words::units;
 use engine::probes::{Probe, Seen, Stage, Whose};
 use std::time::Duration;
 
-/// `12,345`, `0.4`: so many a second.
+/// Returns a number of calls per second: `12,345`, `0.4`.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate <= 0.0 => "0".into(),
@@ -16,7 +16,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// `0.81%`, `12%`: a share of one CPU.
+/// Returns a share of one CPU: `0.81%`, `12%`.
 pub fn cost(share: f64) -> String {
     match share * 100.0 {
         percent if percent <= 0.0 => "0%".into(),
@@ -27,7 +27,8 @@ pub fn cost(share: f64) -> String {
     }
 }
 
-/// `38%`, of the time of its calls; `-` where that cannot be told.
+/// Returns which share of the time of its calls was spent on a CPU: `38%`, or `-` if that is not
+/// known.
 pub fn on_cpu(seen: &Seen) -> String {
     match seen.busy_share() {
         Some((share, _)) => format!("{:.0}%", share * 100.0),
@@ -35,7 +36,7 @@ pub fn on_cpu(seen: &Seen) -> String {
     }
 }
 
-/// `52s`, `gone`, or `...` while it is looked for.
+/// Returns how long the probe stays: `52s`, `gone`, or `...` while its function is searched for.
 pub fn left(probe: &Probe) -> String {
     match &probe.stage {
         Stage::Sought | Stage::Missing => "...".into(),
@@ -45,7 +46,7 @@ pub fn left(probe: &Probe) -> String {
     }
 }
 
-/// Whose calls count: `all targets`, `postgres[4121]`.
+/// Returns whose calls are counted: `every process`, `postgres[4121]`.
 pub fn whose(cx: &Context<'_>, probe: &Probe) -> String {
     let run = &cx.shown.run;
     match &probe.whose {
@@ -55,7 +56,7 @@ pub fn whose(cx: &Context<'_>, probe: &Probe) -> String {
     }
 }
 
-/// Sentences on what was counted, for the lines below the list.
+/// Returns sentences about what was counted, for the lines below the list.
 pub fn sentences(cx: &Context<'_>, probe: &Probe) -> Vec<String> {
     let Some(seen) = &probe.seen else {
         return vec![match &probe.stage {
@@ -69,7 +70,7 @@ pub fn sentences(cx: &Context<'_>, probe: &Probe) -> Vec<String> {
         lines.push(format!("taken away: {why}"));
     }
     lines.extend([counted(cx, probe, seen), costs(probe, seen)]);
-    // A marker is a place, and no call: it has no end.
+    // A marker is a place in the code. Passing it takes no time.
     if !probe.name.starts_with("usdt:") {
         lines.extend(lasted(seen));
     }
@@ -77,8 +78,8 @@ pub fn sentences(cx: &Context<'_>, probe: &Probe) -> Vec<String> {
     lines
 }
 
-/// `12,345 calls in 12 s by postgres[4121], 3 not back yet; 7 by others`. Calls that are
-/// under way are told only if returns are seen.
+/// Returns `12,345 calls in 12 s by postgres[4121], 3 not back yet; 7 by others`. Calls that have
+/// not returned are mentioned only if returns can be seen.
 fn counted(cx: &Context<'_>, probe: &Probe, seen: &Seen) -> String {
     let noun = if seen.site.is_point { "hit" } else { "call" };
     let calls = units::counted(seen.calls, noun);
@@ -94,7 +95,7 @@ fn counted(cx: &Context<'_>, probe: &Probe, seen: &Seen) -> String {
     line
 }
 
-/// `12 s`, `3 min 5 s`
+/// Returns a time as `12 s` or `3 min 5 s`.
 fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -104,9 +105,9 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-/// Says what a hit was measured to cost, and at which share of a CPU the probe is removed.
-/// A stepped instruction is run by the kernel out of its place, which costs more than one
-/// that it emulates.
+/// Returns the sentence that says what a hit costs by measurement, and at which share of a CPU the
+/// probe is removed. A stepped instruction is executed by the kernel at another place, which costs
+/// more than an instruction that it emulates.
 fn costs(probe: &Probe, seen: &Seen) -> String {
     let how = match (seen.site.is_stepped, seen.site.breakpoints) {
         (false, 1) => String::new(),
@@ -124,8 +125,8 @@ fn costs(probe: &Probe, seen: &Seen) -> String {
     }
 }
 
-/// Says how long calls took, and which part of that time they ran; or that their ends are
-/// not seen. None until one has returned.
+/// Returns the sentence that says how long calls took and which part of that time they ran, or that
+/// their ends cannot be seen. Returns `None` until a call has returned.
 fn lasted(seen: &Seen) -> Option<String> {
     if seen.site.is_point {
         return None;
@@ -152,14 +153,14 @@ fn lasted(seen: &Seen) -> Option<String> {
     Some(line)
 }
 
-/// Says what has to be known before the numbers are believed; None if there is nothing.
+/// Returns reservations that a reader of the numbers has to know, or `None` if there are none.
 fn but(seen: &Seen) -> Option<String> {
     let mut all = Vec::new();
     if seen.site.repeats {
         all.push("a loop begins at its first instruction: each round counts".to_owned());
     }
     if let Some(latency) = &seen.latency
-        // The probe's own time matters if half of the calls take less than twice as long.
+        // The time of the probe itself matters if half of the calls take less than twice that time.
         && latency.p50_ns < seen.cost.floor_ns.saturating_mul(2)
     {
         let floor = units::nanoseconds(seen.cost.floor_ns);
@@ -185,8 +186,8 @@ fn but(seen: &Seen) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// Returns the detail line: how long the selected probe stays, or why it is gone, and the keys
-/// for it.
+/// Returns the detail line: how long the selected probe stays or why it is gone, and the keys for
+/// it.
 pub fn detail(cx: &Context<'_>, probe: &Probe) -> String {
     let renew = hint(cx, Action::Renew, "60 s more");
     let again = hint(cx, Action::Renew, "again");
@@ -205,7 +206,7 @@ pub fn detail(cx: &Context<'_>, probe: &Probe) -> String {
     }
 }
 
-/// Explains how the numbers of a probe were measured.
+/// Returns the sentence that explains how the numbers of a probe were measured.
 pub fn explain(probe: &Probe) -> String {
     let Some(seen) = &probe.seen else {
         return "nothing was counted yet".into();

@@ -1,4 +1,5 @@
-//! The processes: how many CPUs each burns, or all of a unit, and in which function most.
+//! Draws the processes: how many CPUs each process or unit uses, and the function with most
+//! samples.
 
 use crate::calendar;
 use crate::context::{Context, DetailRoom};
@@ -25,7 +26,7 @@ use profile::{ProcessRow, TREND_LEN};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// From this width on there is room for the user; in a narrower terminal the command needs it.
+/// From this width on the user is shown; in a narrower terminal the command needs the room.
 const WIDTH_WITH_USER: u16 = 60;
 
 impl Draw for Table<ProcessRow> {
@@ -45,8 +46,8 @@ impl Draw for Table<ProcessRow> {
     }
 }
 
-/// Draws the heads and the rows, and below them the sum of those that are out of sight and
-/// what only the baseline has.
+/// Draws the heads and the rows, and below them the sum of the rows out of sight, and what exists
+/// only in the baseline.
 fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -55,7 +56,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
         body,
     } = canvas;
     let columns = columns(cx, heads.width, processes.grouping(), theme);
-    // Where the column with the name is depends on the width.
+    // The position of the column with the name depends on the width.
     let is_command = |column: &Column<_>| column.sort == Some(ProcessColumn::Command);
     let name = columns.iter().position(is_command).unwrap_or(0);
     let report = &cx.shown.report;
@@ -82,8 +83,9 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
     below::render(&below, theme, frame, body, line.y);
 }
 
-/// Returns the time of CPUs in which nobody ran: `idle 10.70 of 16 CPUs`. With the rows it is
-/// the whole machine. None unless all CPU time of it is counted: idle CPUs are not sampled.
+/// Returns the time in which CPUs were idle, as `idle 10.70 of 16 CPUs`; together with the rows it
+/// adds up to the whole machine. Idle CPUs are not sampled, so it is the difference. Returns `None`
+/// unless all CPU time of the machine is counted.
 fn idle(cx: &Context<'_>) -> Option<String> {
     let (shown, knobs) = (cx.shown, cx.knobs);
     let is_whole = shown.run.is_of_whole_machine()
@@ -98,7 +100,7 @@ fn idle(cx: &Context<'_>) -> Option<String> {
     let report = &shown.report;
     let busy = units::cpus(report.samples, report.rate_hz, report.window.seconds())?;
     let idle = (f64::from(cpus) - busy).max(0.0);
-    // Where samples were lost, somebody ran of whom nothing is known.
+    // If samples were lost, the CPUs were busier than the samples show.
     let most = if shown.health.lost > 0 {
         "at most "
     } else {
@@ -110,29 +112,29 @@ fn idle(cx: &Context<'_>) -> Option<String> {
 /// The head of the column with the machine.
 pub const HOST_HEAD: &str = "HOST";
 
-/// From this width on there is room for the number of threads.
+/// From this width on the number of threads is shown.
 const WIDTH_WITH_MORE: u16 = 100;
 
-/// From this width on there is room for the unit or container as well.
+/// From this width on the unit or container is shown as well.
 const WIDTH_WITH_GROUP: u16 = 130;
 
-/// The cells that command and top function need together to be told from others, with those
-/// between them; the last seconds are shown where so many are left.
+/// The width in cells that command and top function need together to be distinguishable, including
+/// the cells between them. The last seconds are shown only if this much room remains.
 const NAMES_MIN: u16 = 30;
 
 /// Returns the columns for a width in cells:
 ///
 /// | from | columns |
 /// | --- | --- |
-/// | any | pid, machine where there are several, amount, command |
-/// | [`WIDTH_WITH_USER`] | user, the kernel's share or a bar of states, the function with most samples |
-/// | [`NAMES_MIN`] besides | last seconds |
+/// | any | pid, machine if there are several, amount, command |
+/// | [`WIDTH_WITH_USER`] | user, the kernel's share or a bar of states, the top function |
+/// | [`NAMES_MIN`] left | last seconds |
 /// | [`WIDTH_WITH_MORE`] | number of threads |
 /// | [`WIDTH_WITH_GROUP`] | systemd unit or container |
 ///
-/// In a comparison, change, baseline and certainty take the place of the kernel's share, of
-/// the number of threads and of the last seconds, at any width. While processes are grouped by
-/// their unit or machine, that takes the place of the command.
+/// In a comparison, change, baseline and certainty replace the kernel's share, the number of
+/// threads and the last seconds, at any width. If processes are grouped by unit or machine, its
+/// name replaces the command.
 fn columns(
     cx: &Context<'_>,
     width: u16,
@@ -146,7 +148,7 @@ fn columns(
     if has_hosts {
         columns.push(Column::left(HOST_HEAD, 10, None));
     }
-    // On which of several machines it is tells more than whose it is.
+    // If there are several machines, the machine is more useful than the user.
     if !is_narrow && (!has_hosts || width >= WIDTH_WITH_MORE) {
         columns.push(Column::left("USER", 8, Some(User)));
     }
@@ -156,7 +158,7 @@ fn columns(
         Some(compared) => columns.extend(compared),
         None => {
             if is_narrow {
-                // Neither has room.
+                // There is no room for either column.
             } else if cx.counts_time() {
                 let width = states::BAR_WIDTH as u16;
                 columns.push(Column::left(STATES_HEAD, width, None));
@@ -169,14 +171,13 @@ fn columns(
             if table::rest(&columns, width) > trend + NAMES_MIN {
                 columns.push(Column::right("LAST 10s", trend, None))
             } else {
-                // An empty column: the mark that shows the order must not touch the next
-                // head.
+                // An empty column, because the sign of the sort order must not touch the next head.
                 columns.push(Column::left("", 0, None))
             }
         }
     }
     let room = table::rest(&columns, width).saturating_sub(2);
-    // The name of the group takes the place of a command.
+    // The name of the group replaces the command.
     let group_head = match grouping {
         Some(By::Unit) => Some("UNIT"),
         Some(By::Host) => Some("MACHINE"),
@@ -199,12 +200,11 @@ fn columns(
     columns
 }
 
-/// From this width on the column of functions says what was waited for as well.
+/// From this width on the column of functions also says what the function waited for.
 const TOP_WITH_STATE: u16 = 20;
 
-/// Returns a cell for each of the columns. They are told apart by what they sort by, or
-/// else by their titles; those that are left are the columns of a comparison, in their
-/// order.
+/// Returns a cell for each column. A column is recognized by what it sorts by, or else by its
+/// title. The remaining ones are the columns of a comparison, in order.
 fn cells(
     line: &Line<'_, ProcessRow>,
     cx: &Context<'_>,
@@ -233,7 +233,8 @@ fn cells(
     let keys = line.row_keys().into_iter();
     let before = keys.map(|key| before.map_or(0, |people| people.processes.of(key)));
     let pair = (before.sum(), process.samples);
-    // What a row without samples lacks of A is not counted now, and no change.
+    // A row without samples is not counted now, so that the difference from A would not be a
+    // change.
     let mut compared = compared::people_cells(cx, pair, theme)
         .filter(|_| !line.gone)
         .into_iter()
@@ -260,7 +261,7 @@ fn cells(
         ("UNIT", _) => (group.clone().unwrap_or_default(), theme.dim()),
         ("LAST 10s", _) if !line.gone => (trend::blocks(&process.trend, trend_max), theme.trend()),
         ("LAST 10s", _) => (String::new(), plain),
-        // A narrow column has room for the function alone; the bar tells the states.
+        // A narrow column has room for the function only; the bar shows the states.
         ("TOP FUNCTION", _) if column.width < TOP_WITH_STATE => {
             (names::short(name).into_owned(), plain)
         }
@@ -275,8 +276,8 @@ fn cells(
     }
 }
 
-/// Returns the command of a row with what is drawn before it or, while processes are grouped,
-/// its unit and how many processes of it there are.
+/// Returns the command of a row after its marks and guides. If processes are grouped, it returns
+/// the name of the group and its number of processes.
 fn name(
     line: &Line<'_, ProcessRow>,
     cx: &Context<'_>,
@@ -306,8 +307,8 @@ fn name(
     format!("{marked}{}{mark}{command}", line.guides)
 }
 
-/// Returns the number of a process or thread as it is shown; `-` if the recording does not have
-/// such numbers, and the profile only counts processes and threads.
+/// Returns a pid or tid for the screen. It is `-` if the recording has no such numbers, because its
+/// profile only numbers processes and threads itself.
 pub fn number(number: u32, snapshot: &Snapshot) -> String {
     let recording = snapshot.source.recording.as_ref();
     if recording.is_some_and(|recording| recording.lacks.people || number == 0) {
@@ -317,8 +318,7 @@ pub fn number(number: u32, snapshot: &Snapshot) -> String {
     }
 }
 
-/// Returns samples in the unit that is shown, or the sign for an absent number if the row is
-/// gone.
+/// Returns samples in the present unit, or the sign for an absent number if the row is gone.
 pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     if gone {
         absence::word(cx).into()
@@ -327,7 +327,7 @@ pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     }
 }
 
-/// Returns the head of the column of these amounts.
+/// Returns the head of the column of amounts.
 pub fn head(cx: &Context<'_>) -> &'static str {
     match cx.unit() {
         Unit::Share => "SHARE%",
@@ -338,12 +338,12 @@ pub fn head(cx: &Context<'_>) -> &'static str {
     }
 }
 
-/// Returns the part of the samples that was taken in the kernel, in percent; 0 without samples.
+/// Returns the share of the samples that was taken in the kernel, in percent; 0 without samples.
 pub fn kernel_percent(kernel: u64, samples: u64) -> f64 {
     kernel as f64 * 100.0 / samples.max(1) as f64
 }
 
-/// `3,277 smp = 62.5% of scope ±1.3 pp`, or why the row has no samples any more.
+/// Returns `3,277 smp = 62.5% of scope ±1.3 pp`, or why the row has no samples any more.
 pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     let report = &cx.shown.report;
     if gone {
@@ -354,7 +354,7 @@ pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
         units::share(report, samples, report.samples),
     );
     let share = format!("{amount} = {share}% of scope");
-    // Chance is in the number of waits, not in their time.
+    // The uncertainty comes from the number of waits, not from their time.
     if cx.counts_time() {
         share
     } else {
@@ -363,8 +363,8 @@ pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     }
 }
 
-/// `4121   3,277 smp = 62.5% of scope ±1.3 pp   393 in the kernel   pg.service   since
-/// 14:03:02 UTC   /usr/lib/postgresql/16/bin/postgres -D /srv/pg`
+/// Returns the detail line: `postgres[4121] 3,277 smp = 62.5% of scope ±1.3 pp 393 in the kernel
+/// /usr/lib/postgresql/16/bin/postgres -D /srv/pg user postgres … parent 1`.
 fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
     let process = line.row;
     let details = &process.details;
@@ -391,7 +391,7 @@ fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
             parts.push(states::sums_since(activity, cx));
             parts.extend(states::delays(activity));
         }
-        // Waiting is always in the kernel.
+        // All waiting happens in the kernel.
         None if cx.counts_time() => {}
         None => {
             let kernel = metric::bare_amount(cx, process.kernel_samples);

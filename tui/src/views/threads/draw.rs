@@ -1,5 +1,5 @@
-//! The threads: how many CPUs each burns, or all of one name in a process, and in which
-//! function most.
+//! Draws the threads: how many CPUs each thread uses, or all threads of a process with the same
+//! name, and the function with most samples.
 
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
@@ -35,7 +35,7 @@ impl Draw for Table<ThreadRow> {
     }
 }
 
-/// All threads, or those of the selected process, beside the processes.
+/// Draws all threads or, beside the processes, the threads of the selected process.
 fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -43,7 +43,7 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
         heads,
         body,
     } = canvas;
-    // Beside the processes all threads are of the selected one, which has its number there.
+    // Beside the processes, all threads belong to the selected one, whose row shows the pid.
     let has_process = !cx.is_beside;
     if cx.is_beside && threads.len() == 0 {
         let text = text::cut_end("no thread of it has samples", body.width.into());
@@ -56,8 +56,7 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
     let sign = table::sort_sign(threads.is_rising(), cx.is_order_held);
     let sorted = (threads.column(), sign);
     table::render_heads(columns, sorted, theme, frame, heads);
-    // All rows are on one scale, so that a tall block is many samples in whatever row it
-    // stands.
+    // All rows share one scale, so that equally high blocks mean equally many samples.
     let trend_max = report.peak_of_threads();
     let mut line = Rect { height: 1, ..body };
     for row in threads.lines(report) {
@@ -89,30 +88,29 @@ fn head_at(
     ThreadRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-/// From this width on there is room for more than CPUs and function.
+/// From this width on more than CPUs and function is shown.
 const WIDTH_WITH_MORE: u16 = 54;
 
-/// From this width on there is room for whole names: the kernel's have up to 15 bytes.
+/// From this width on names are shown as a whole: they have up to 15 bytes in the kernel.
 const WIDTH_WITH_NAME: u16 = 50;
 
-/// The columns that a terminal of some width has room for.
+/// The columns that fit into a terminal of some width.
 struct Layout {
     columns: Vec<Column<ThreadColumn>>,
     has_process: bool,
-    /// Whether the machine of each thread is shown, where there are several.
+    /// Whether the machine of each thread is shown, because there are several.
     has_host: bool,
-    /// The number of the column with the name.
+    /// The position of the column with the name.
     name: usize,
     has_trend: bool,
-    /// Whether there is room for more than what a thread burns, and where.
+    /// Whether there is room for more than how much CPU time a thread uses, and where.
     has_more: bool,
 }
 
 impl Layout {
-    /// Returns the columns for a width in cells. In a comparison, change, baseline and
-    /// certainty take the place of the kernel's share and of the last seconds; where time
-    /// waited is counted, a bar of states takes that of the kernel's share. Below
-    /// [`WIDTH_WITH_MORE`] there is neither.
+    /// Returns the columns for a width in cells. In a comparison, change, baseline and certainty
+    /// replace the kernel's share and the last seconds. If waiting time is counted, a bar of states
+    /// replaces the kernel's share. Below [`WIDTH_WITH_MORE`] none of these is shown.
     fn new(cx: &Context<'_>, width: u16, has_process: bool, theme: &Theme) -> Self {
         use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
         let mut columns = vec![Column::right("TID", 7, Some(Tid))];
@@ -133,16 +131,16 @@ impl Layout {
         let is_waiting = cx.counts_time();
         match compared {
             Some(compared) => columns.extend(compared),
-            // An empty column: the mark that shows the order must not touch the next head.
+            // An empty column, because the sign of the sort order must not touch the next head.
             None if width < WIDTH_WITH_MORE => columns.push(Column::left("", 0, None)),
-            // A thread waits in the kernel, whatever for.
+            // All waiting happens in the kernel, so that its share would be 100%.
             None if is_waiting => {
                 columns.push(Column::left(STATES_HEAD, states::BAR_WIDTH as u16, None));
             }
             None => columns.push(Column::right("KERN%", 6, Some(Kernel))),
         }
         let trend = TREND_LEN as u16;
-        // The name of the function needs as many cells as the blocks, at least.
+        // The name of the function needs at least as many cells as the blocks.
         let needed = if is_waiting { 4 * trend } else { 2 * trend };
         let has_trend = table::rest(&columns, width) > needed && !is_compared;
         if has_trend {
@@ -160,7 +158,7 @@ impl Layout {
         }
     }
 
-    /// Returns the cells of a thread, for the columns that there are.
+    /// Returns the cells of a thread for the columns of this layout.
     fn cells(
         &self,
         line: &Line<'_, ThreadRow>,
@@ -197,7 +195,8 @@ impl Layout {
         let pair = (before.sum(), thread.samples);
         match compared::people_cells(cx, pair, theme) {
             _ if !self.has_more => cells.push((String::new(), plain)),
-            // What a row without samples lacks of A is not counted now, and no change.
+            // A row without samples is not counted now, so that the difference from A would not be
+            // a change.
             Some(compared) if line.gone => {
                 cells.extend(compared.map(|(_, style)| (String::new(), style)));
             }
@@ -233,14 +232,14 @@ impl Layout {
     }
 }
 
-/// Returns the machine of a thread, in a profile of several. None if it is not known.
+/// Returns the machine of a thread in a profile of several machines, or `None` if it is not known.
 fn host<'a>(thread: &ThreadRow, cx: &'a Context<'_>) -> Option<&'a str> {
     let mut processes = cx.shown.report.processes.iter();
     let process = processes.find(|row| row.id == thread.process)?;
     process.details.host.as_deref()
 }
 
-/// Returns what a thread did most or, if it only waited, for what and since when.
+/// Returns what a thread did most or, if it only waited, what it waits for and since when.
 fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
     let open = thread.activity.as_ref().filter(|_| thread.samples == 0);
     let waited = cx.shown.waited.as_deref();
@@ -254,8 +253,8 @@ fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
     }
 }
 
-/// `postgres[4131] of 4121   1,036 smp = 31.6% of scope ±1.6 pp   393 in the kernel`, or `12
-/// threads postgres of 4121   …`
+/// Returns the detail line: `postgres[4131] of 4121 1,036 smp = 31.6% of scope ±1.6 pp 393 in the
+/// kernel`, or `12 threads postgres of 4121 …`.
 fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
     let thread = line.row;
     let (who, pid) = (line.words(), thread.pid);
@@ -268,8 +267,8 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
         _ if line.gone => parts.push(share),
         Some(activity) => {
             let waited = cx.shown.waited.as_deref();
-            // A long wait that is not over is what one looks for: a narrow screen cuts what
-            // comes behind it.
+            // A long wait that has not ended comes first: it is the most interesting part, and a
+            // narrow screen cuts the end of the line.
             let is_long = activity
                 .open_wait()
                 .is_some_and(|wait| wait.for_ns >= held::LONG_NS);

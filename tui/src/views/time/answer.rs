@@ -1,4 +1,4 @@
-//! What is found for the map of time.
+//! The answer about the map of time.
 
 use crate::code::Library;
 use crate::desk::{Answer, Answerable, Ask, Key};
@@ -7,40 +7,40 @@ use profile::query::{HeatBy, HeatMap, HeatRows};
 use profile::{Cancel, FunctionId, Query, RateChange, TimeRange};
 use std::sync::Arc;
 
-/// Says which map is wanted: two equal values ask for the same.
+/// Which map is wanted. Two equal values ask for the same map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeWanted {
-    /// What the rows are, and how many there may be.
+    /// What the rows stand for.
     pub by: HeatBy,
+    /// Maximum number of rows.
     pub rows: usize,
-    /// Whose samples are counted a second time, by themselves.
+    /// The function whose samples are also counted separately.
     pub function: Option<FunctionId>,
-    /// A stretch of time to be compared with the rest, in nanoseconds; its second end is not
-    /// part of it.
+    /// A stretch of time that is compared with the rest, in nanoseconds. The end is excluded.
     pub stretch: Option<(u64, u64)>,
 }
 
-/// A map of all time that is kept, and what was asked beside it.
+/// A map of all time that is kept, and what was asked besides it.
 #[derive(Debug)]
 pub struct TimeAnswer {
     pub key: Key<TimeWanted>,
+    /// What each row stands for.
     pub rows: HeatRows,
     /// Samples by second and row.
     pub all: HeatMap,
-    /// The samples of the function that was asked for, by second and row, and its name.
+    /// The samples of the requested function by second and row, and its name.
     pub own: Option<(HeatMap, Arc<str>)>,
-    /// What is different in the stretch, compared with the rest; None if no stretch was asked
-    /// for.
+    /// What differs between the stretch and the rest. `None` if no stretch was asked for.
     pub apart: Option<Vec<Apart>>,
-    /// What the rate was changed to, and when.
+    /// The changes of the sampling rate, with their times.
     pub rate_changes: Vec<RateChange>,
-    /// The wall clock, in milliseconds, where that of the samples is 0.
+    /// The wall clock in milliseconds when the clock of the samples is 0.
     pub epoch_unix_ms: i64,
 }
 
 impl TimeAnswer {
-    /// Counts the map; None if it was cancelled. The window of the query is ignored: the map
-    /// shows all time, so that other parts of it can be marked.
+    /// Counts the map. Returns `None` if it was cancelled. The window of the query is ignored: the
+    /// map shows all time, so that other parts of it can be marked.
     pub fn new(ask: Ask<TimeWanted>, cancel: &Cancel) -> Option<Self> {
         let query = Query {
             window: TimeRange::ALL,
@@ -61,7 +61,7 @@ impl TimeAnswer {
         let apart = match stretch {
             Some((start_ns, end_ns)) => {
                 let query = Query {
-                    // A range begins after its start and ends with its end.
+                    // A `TimeRange` excludes its start and includes its end.
                     window: TimeRange::between(
                         start_ns.saturating_sub(1),
                         end_ns.saturating_sub(1),

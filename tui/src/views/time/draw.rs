@@ -1,4 +1,4 @@
-//! The map of time.
+//! Draws the map of time.
 //!
 //! ```text
 //!        |-60 s         |-45 s         |-30 s         |-15 s              now|
@@ -8,8 +8,8 @@
 //! scale  ░ 1-5  ▒ 6-10  ▓ 11-15  █ more in 100 ms   # half: heap_getnext
 //! ```
 //!
-//! Or, with a row for each thread, `4131 postgres  ░░▒`; where time waited is counted with
-//! what it did most in each second, `4131 postgres  LLRRRQ`.
+//! With a row for each thread, rows look like `4131 postgres ░░▒`. If waiting time is counted,
+//! letters show the main state of the thread in each second: `4131 postgres LLRRRQ`.
 
 use super::{rows, words};
 use crate::calendar::{self, SECOND_NS};
@@ -30,17 +30,18 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use std::ops::Range;
 
-/// The shades, from few samples to many; the plain ones for ASCII.
+/// The shades, from few samples to many.
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
+/// The same shades in ASCII.
 const SHADES_ASCII: [char; 4] = ['.', ':', '=', '@'];
 
-/// Drawn in a cell of whose samples the followed function has half or more.
+/// The character of a cell in which at least half of the samples contain the followed function.
 const FOLLOWED: char = '#';
 
-/// Stands on the axis where the rate was changed, before the new rate.
+/// The sign before the new rate, at the time on the axis at which the rate was changed.
 const RATE: &str = "'";
 
-/// Cells between two labels of the axis.
+/// Distance between two labels of the axis, in cells.
 const LABEL_EVERY: u64 = 15;
 
 impl Draw for Time {
@@ -53,8 +54,8 @@ impl Draw for Time {
     }
 }
 
-/// Draws the axis in the line of heads, a line for each row of the map, and three lines at
-/// its foot. The selected cell is drawn last, over its shade.
+/// Draws the axis in the line of heads, a line for each row of the map, and three lines below it.
+/// The selected cell is drawn last, over its shade.
 fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -110,19 +111,19 @@ fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
-/// What the shades mean:
-/// 1. `Capacity`: the shade is `4 * cell / capacity`, rounded up, of 4;
-/// 2. `Steps`: the shade is `cell / step`, rounded up, of 4, where no capacity is known.
+/// The meaning of the shades, which are numbered 1 to 4:
+/// 1. `Capacity`: the shade is `4 * cell / capacity`, rounded up.
+/// 2. `Steps`, if the capacity is not known: the shade is `cell / step`, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Scale {
-    /// The samples that a cell has if all of its CPUs are busy: then it is `█`.
+    /// The samples of a cell, shown as `█`, if all of its CPUs are busy.
     Capacity { samples: f64 },
-    /// The samples that each shade stands for: a round number, so that it seldom changes.
+    /// The number of samples for each shade: a round number, so that it seldom changes.
     Steps { samples: u64 },
 }
 
 impl Scale {
-    /// `most` is the largest number of samples of any cell.
+    /// Chooses a scale. `most` is the largest number of samples of any cell.
     fn new(capacity: Option<f64>, most: u64) -> Self {
         match capacity {
             Some(samples) if samples > 0.0 => Scale::Capacity { samples },
@@ -132,12 +133,13 @@ impl Scale {
         }
     }
 
-    /// Returns the character for a number of samples. Only 0 is blank: one sample has the
-    /// lightest shade, however little it is.
+    /// Returns the character for a number of samples. Only 0 is blank: a single sample always has
+    /// the lightest shade.
     fn shade(self, samples: u64, shades: [char; 4]) -> char {
         let number = match self {
             _ if samples == 0 => return ' ',
-            // The time of samples is random: some cells have a few more than the capacity.
+            // Samples are taken at random times, so that some cells have a few more than the
+            // capacity.
             Scale::Capacity { samples: all } => (samples as f64 * 4.0 / all).ceil() as u64,
             Scale::Steps { samples: step } => samples.div_ceil(step),
         };
@@ -145,8 +147,8 @@ impl Scale {
     }
 }
 
-/// Returns the smallest of 1, 2, 5, 10, 20, 50, … of which four, one for each shade, reach
-/// `most`.
+/// Returns the smallest number of 1, 2, 5, 10, 20, 50, … whose fourfold is at least `most`; there
+/// are four shades.
 fn round_step(most: u64) -> u64 {
     let wanted = most.div_ceil(SHADES.len() as u64).max(1);
     let mut step = 1;
@@ -159,9 +161,9 @@ fn round_step(most: u64) -> u64 {
     step
 }
 
-/// Returns how many samples a cell of the map can have, and what that is in words: the time of
-/// one CPU, of one thread, or of all CPUs that the scope can keep busy. None if the rate is not
-/// known, or if samples do not count time of CPUs.
+/// Returns how many samples a cell of the map can have, and what that is in words: the time of one
+/// CPU, of one thread, or of all CPUs that the scope can keep busy. Returns `None` if the rate is
+/// not known, or if samples do not count CPU time.
 fn capacity(time: &Time, cx: &Context<'_>) -> Option<(f64, String)> {
     let rate_hz = time.answer()?.all.rate_hz;
     if rate_hz == 0 || metric_told(cx).is_some() {
@@ -179,41 +181,40 @@ fn capacity(time: &Time, cx: &Context<'_>) -> Option<(f64, String)> {
     (cpus > 0).then(|| (f64::from(rate_hz) * seconds * cpus as f64, words))
 }
 
-/// What all parts of the map are drawn with.
+/// What is the same for all parts of the map.
 struct Painter<'a> {
     cx: &'a Context<'a>,
     time: &'a Time,
     answer: &'a TimeAnswer,
     theme: &'a Theme,
-    /// The seconds that are on the screen: one column of cells for each.
+    /// The seconds on the screen: one column of cells for each.
     seconds: Range<u64>,
     scale: Scale,
-    /// The first and the last cell of the marked stretch. None if nothing is marked.
+    /// The first and the last cell of the marked stretch. `None` if nothing is marked.
     marked: Option<(Spot, Spot)>,
-    /// The sides that are compared: letter, start and end in nanoseconds.
+    /// The stretches that are labelled on the axis: letter, start and end in nanoseconds.
     sides: Vec<(&'static str, u64, u64)>,
-    /// What is known of the thread of each row, where time waited is counted; empty if rows
-    /// are no threads.
+    /// The states of each row's thread if waiting time is counted. Empty if rows are not threads.
     threads: Vec<Option<&'a ThreadStates>>,
 }
 
-/// The samples of a cell; `None` outside of the map.
+/// Returns the samples of a cell, or `None` outside of the map.
 fn cell(map: &HeatMap, second: u64, row: usize) -> Option<u64> {
     let column = second.checked_sub(map.first_second)? as usize;
     (column < map.columns()).then(|| map.cell(column, row))
 }
 
-/// Whether a label has room, and a blank before what follows.
+/// Whether there is room for a label, with a blank before and after it.
 fn is_free(buffer: &Buffer, x: u16, label: &str, area: Rect) -> bool {
     let end = x + text::width(label) as u16;
     let is_blank = |x: u16| buffer[(x, area.y)].symbol() == " ";
-    // With a cell between it and what stands before and behind it.
+    // The cells before and after the label have to be blank as well.
     let begin = x.saturating_sub(1).max(area.x);
     end <= area.right() && (begin..area.right().min(end + 1)).all(is_blank)
 }
 
 impl<'a> Painter<'a> {
-    /// Returns what the engine knows of the threads of the rows.
+    /// Returns the states of the threads of all rows, as the engine knows them.
     fn threads_of_rows(&self) -> Vec<Option<&'a ThreadStates>> {
         let waited = self
             .cx
@@ -231,7 +232,7 @@ impl<'a> Painter<'a> {
         (0..self.answer.all.rows).map(of_row).collect()
     }
 
-    /// Returns what the thread of a row did most in a second, as its place among the states.
+    /// Returns the main state of a row's thread in a second, as its index among the states.
     fn state(&self, second: u64, row: usize) -> Option<usize> {
         let thread = (*self.threads.get(row)?)?;
         let middle_ns = second * SECOND_NS + SECOND_NS / 2;
@@ -247,12 +248,13 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// The column of the terminal in which a second on the screen is drawn.
+    /// Returns the column of the terminal in which a second on the screen is drawn.
     fn x_of(&self, second: u64, area: Rect) -> u16 {
         area.x + self.time.label() + (second - self.seconds.start) as u16
     }
 
-    /// Draws the axis: how many seconds each label is before the newest second.
+    /// Draws the axis: labels that say how many seconds ago a column was, counted from the newest
+    /// second.
     fn axis(&self, buffer: &mut Buffer, area: Rect) {
         let map = &self.answer.all;
         let last = map.first_second + map.columns() as u64 - 1;
@@ -276,7 +278,7 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// Draws the tick of the newest second, and the time of day before it if there is room.
+    /// Draws the tick of the newest second, after the time of day if there is room for it.
     fn newest(&self, x: u16, buffer: &mut Buffer, area: Rect) {
         let newest_ns = self.time.newest_ns().unwrap_or_default();
         let ms = (newest_ns / 1_000_000) as i64 + self.answer.epoch_unix_ms;
@@ -284,7 +286,7 @@ impl<'a> Painter<'a> {
             0 => "|".to_owned(),
             _ => format!("{} |", calendar::of_day(ms)),
         };
-        // The tick stands at the second, the time before it.
+        // The tick is in the column of the second, the time of day before it.
         let start = x.saturating_sub(text::width(&label) as u16 - 1);
         let has_room = start > area.x + self.time.label() && is_free(buffer, start, &label, area);
         let (start, label) = if has_room { (start, &*label) } else { (x, "|") };
@@ -293,7 +295,7 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// Draws a tick where the rate changed, and the new rate if the axis has room for it.
+    /// Draws a tick at each change of the rate, and the new rate if the axis has room for it.
     fn rates(&self, buffer: &mut Buffer, area: Rect) {
         for change in &self.answer.rate_changes {
             let second = change.from_ns / SECOND_NS;
@@ -351,10 +353,10 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// Returns the character of a cell: its shade, or the sign for cells of which the
-    /// followed function has half. Blank outside of the map.
+    /// Returns the character of a cell: the letter of the thread's state, the sign for a followed
+    /// function that has at least half of the samples, or its shade. Blank outside of the map.
     fn sign(&self, second: u64, row: usize) -> char {
-        // Of a wait that is not over there is no sample.
+        // A wait that has not ended has no sample yet, but a state.
         if let Some(letter) = self.state(second, row).and_then(|state| LETTERS.get(state)) {
             return *letter;
         }
@@ -384,9 +386,9 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// Draws the lines below the map: the sum of each second; what is different in the marked
-    /// time, or the followed function's sum of each second, or since when there is something; what
-    /// the shades mean.
+    /// Draws the lines below the map: (1) the sum of each second, (2) what differs in the marked
+    /// time, or the followed function's sum of each second, or since when waits are counted, (3)
+    /// the meaning of the shades.
     fn foot(&self, buffer: &mut Buffer, area: Rect) {
         let label = self.time.label();
         let room = usize::from(area.width - label);
@@ -419,7 +421,7 @@ impl<'a> Painter<'a> {
         self.seconds.clone().map(sum).collect()
     }
 
-    /// Since when what is shown is counted, if some of the seconds on the screen are before.
+    /// Returns since when waits are counted, if some of the seconds on the screen are before that.
     fn counted_since(&self) -> Option<String> {
         let shown = self.cx.shown;
         let since_ns = shown.waits_since_ns().filter(|_| self.cx.counts_time())?;
@@ -427,8 +429,8 @@ impl<'a> Painter<'a> {
         waits::since(shown).filter(|_| is_seen)
     }
 
-    /// Says what the shades stand for, and how much the highest bar of the totals is. `total`
-    /// is the number of samples of the second that has most.
+    /// Returns the text that says what the shades stand for, and how much the highest bar of the
+    /// totals is. `total` is the number of samples of the second that has most.
     fn legend(&self, total: u64, room: usize) -> String {
         if !self.threads.is_empty() {
             return states::SHORT_LEGEND.into();
@@ -479,15 +481,15 @@ impl<'a> Painter<'a> {
     }
 }
 
-/// Returns letter, start and end of A and B, while they are compared. If A comes from another
-/// recording it is not on this map, and left out.
+/// Returns letter, start and end of A and B if they are compared. If A comes from another recording
+/// it is not on this map, and is left out.
 fn sides(cx: &Context<'_>) -> Vec<(&'static str, u64, u64)> {
     let shown = &cx.shown;
     let Some(lacks) = &shown.comparison.lacks else {
         return Vec::new();
     };
     let (a, b) = (lacks.window, shown.report.window);
-    // B first: seconds that are of both are drawn as B.
+    // B comes first: seconds that belong to both are drawn as B.
     let mut sides = vec![("B", b.start_ns, b.end_ns)];
     if lacks.is_of_here {
         sides.push(("A", a.start_ns, a.end_ns));
@@ -495,14 +497,14 @@ fn sides(cx: &Context<'_>) -> Vec<(&'static str, u64, u64)> {
     sides
 }
 
-/// Returns the seconds of the marked cells, as [`sides`] returns those that are compared, so
-/// that they can be told without colors, too.
+/// Returns the seconds of the marked cells in the form of [`sides`], so that they can be seen
+/// without colors, too.
 fn stretch(time: &Time, cx: &Context<'_>) -> Option<(&'static str, u64, u64)> {
     let (from, to) = marked(time, cx)?;
     Some(("v", from.second * SECOND_NS, (to.second + 1) * SECOND_NS))
 }
 
-/// Returns the marked cells, or else those of the window if it is a fixed time; else None.
+/// Returns the marked cells, or else those of the window if it is a fixed time, otherwise `None`.
 fn marked(time: &Time, cx: &Context<'_>) -> Option<(Spot, Spot)> {
     let window = match cx.knobs.window {
         Window::Between { start_ns, end_ns } => Some((
@@ -529,7 +531,7 @@ mod tests {
             .iter()
             .collect();
         assert_eq!(signs, " ░░▒▓██");
-        // One CPU for a second at 99 Hz: full is full, and half is half.
+        // One CPU for a second at 99 Hz: 99 samples are a full cell, 49 a half one.
         let scale = Scale::new(Some(99.0), 20);
         let signs: String = [0, 1, 24, 25, 49, 74, 75, 99, 104]
             .map(|n| scale.shade(n, SHADES))

@@ -2,7 +2,7 @@ use crate::views::time::Time;
 use crate::words::text;
 use profile::query::HeatRow;
 
-/// A row's label, as wide as there is room before the map.
+/// Returns the label of a row, in at most `width` cells.
 pub fn label(time: &Time, row: usize, width: usize) -> String {
     let of = time.answer().and_then(|answer| answer.rows.row(row));
     let label = match of {
@@ -19,7 +19,7 @@ pub fn label(time: &Time, row: usize, width: usize) -> String {
     text::cut_middle(&label, width).into_owned()
 }
 
-/// `CPU 3`, `CPUs 4-7`, `4131 postgres`, `12 others`
+/// Returns the name of a row: `CPU 3`, `CPUs 4-7`, `4131 postgres` or `12 others`.
 pub fn name(row: &HeatRow) -> String {
     match row {
         HeatRow::Part(part) => format!("part {part}"),

@@ -1,4 +1,4 @@
-//! The map of time as the app sees it.
+//! The map of time as the app sees it: its implementation of [`View`].
 
 use super::{Time, TimeAnswer, words};
 use crate::action::Action;

@@ -1,4 +1,4 @@
-//! The selected cell in words.
+//! The texts about the selected cell.
 
 use super::rows;
 use crate::action::Action;
@@ -10,7 +10,7 @@ use crate::words::units::Scale;
 use crate::words::{metric, names, text, waits};
 use profile::query::{HeatBy, HeatRow};
 
-/// Says why there is no map: no answer yet, or no samples at all.
+/// Returns the sentence that says why there is no map: no answer yet, or no samples at all.
 pub fn why_empty(time: &Time, cx: &Context<'_>) -> &'static str {
     match time.answer() {
         _ if cx.shown.view.is_none() => "no samples",
@@ -19,7 +19,7 @@ pub fn why_empty(time: &Time, cx: &Context<'_>) -> &'static str {
     }
 }
 
-/// `14:02:40.100 UTC  -32 s   29 samples in 100 ms   v: mark   Enter: this second`
+/// Returns the detail line: `14:02:40.100 UTC 29 samples in 100 ms v: mark Enter: this second`.
 pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     let (Some(answer), Some(spot)) = (time.answer(), time.selected()) else {
         return String::new();
@@ -27,7 +27,7 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     let map = &answer.all;
     let mut parts = vec![clock(time, spot, answer.epoch_unix_ms)];
     let column = (spot.second - map.first_second) as usize;
-    // Of the marked stretch if there is one, else of the selected cell.
+    // The numbers of the marked stretch if there is one, else of the selected cell.
     let (count, ms) = match time.marked() {
         Some((from, to)) => (sum(time, from, to), marked_ms(time)),
         None => (map.cell(column, spot.row), time.row_ns() / 1_000_000),
@@ -67,8 +67,8 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     parts.join("   ")
 }
 
-/// Says that what is shown was not counted yet in a cell: `counted since 03:12:44 CET`. None if it
-/// was.
+/// Returns `waits are counted since 03:12:44 CET` if the cell is before that time, otherwise
+/// `None`.
 fn not_counted(time: &Time, cx: &Context<'_>, spot: Spot) -> Option<String> {
     let since_ns = cx.shown.waits_since_ns().filter(|_| cx.counts_time())?;
     let is_before = time.start_ns(spot) + time.row_ns() <= since_ns;
@@ -76,13 +76,14 @@ fn not_counted(time: &Time, cx: &Context<'_>, spot: Spot) -> Option<String> {
     Some(format!("waits are counted since {since}"))
 }
 
-/// Returns the unit in which samples that were taken in `ns` nanoseconds are written.
+/// Returns the unit for samples that were taken within `ns` nanoseconds.
 pub fn in_unit(time: &Time, cx: &Context<'_>, ns: u64) -> Scale {
     let rate_hz = time.answer().map_or(0, |map| map.all.rate_hz);
     Scale::new(cx, 0).over(rate_hz, ns as f64 / SECOND_NS as f64)
 }
 
-/// `in it, against the rest: heap_hot_search_buffer +38.0, hash_search +21.0 pp`
+/// Returns what differs in the marked time: `in it, against the rest: heap_hot_search_buffer +38.0,
+/// hash_search +21.0 pp`.
 pub fn apart(time: &Time, width: usize) -> Option<String> {
     time.marked()?;
     let Some(apart) = time.apart() else {
@@ -123,7 +124,7 @@ fn sum(time: &Time, from: Spot, to: Spot) -> u64 {
         .sum()
 }
 
-/// `100 ms`, `1.70 s`
+/// Returns a duration as `100 ms` or `1.70 s`.
 pub fn span(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -132,28 +133,27 @@ pub fn span(ms: u64) -> String {
     }
 }
 
-/// Returns the CPUs or the thread that the row of a cell is; None if rows are parts of a
-/// second.
+/// Returns the CPUs or the thread of a cell's row, or `None` if rows are parts of a second.
 fn people(time: &Time, spot: Spot) -> Option<HeatRow> {
     let row = time.answer()?.rows.row(spot.row)?;
     (time.by() != HeatBy::Parts).then_some(row)
 }
 
-/// Returns how long the marked stretch is, in milliseconds; 0 without one.
+/// Returns the length of the marked stretch in milliseconds; 0 without an answer.
 fn marked_ms(time: &Time) -> u64 {
     let stretch = time.stretch().map(|(from, to)| to - from);
     stretch.unwrap_or(0) / 1_000_000
 }
 
-/// `14:02:40.100 UTC`
+/// Returns the time of a cell: `14:02:40.100 UTC`.
 fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
     let ms = (time.start_ns(spot) / 1_000_000) as i64 + epoch_unix_ms;
     let (of_day, zone) = (calendar::of_day(ms), calendar::zone(ms));
     format!("{of_day}.{:03} {zone}", ms.rem_euclid(1_000))
 }
 
-/// Returns how many CPUs the scope can keep busy: as many as it has threads, and no more than
-/// are sampled.
+/// Returns how many CPUs the scope can keep busy: as many as it has threads, but not more than are
+/// sampled.
 pub fn cpus_of_scope(cx: &Context<'_>) -> u64 {
     let all = u64::from(cx.shown.source.host.cpus_sampled());
     if cx.knobs.scope.is_empty() {
@@ -163,7 +163,7 @@ pub fn cpus_of_scope(cx: &Context<'_>) -> u64 {
     }
 }
 
-/// Explains the number of the selected cell in one sentence; None without an answer.
+/// Explains the number of the selected cell in one sentence. Returns `None` without an answer.
 pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let (answer, spot) = (time.answer()?, time.selected()?);
     let map = &answer.all;
@@ -194,8 +194,7 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
         ),
         Some(row) => (rows::name(&row), None),
     };
-    // What the number has to be compared with: a clock ticks `rate` times a second on each
-    // CPU that is busy.
+    // The largest number that is possible: a timer ticks `rate` times a second on each busy CPU.
     let most = cpus.filter(|_| rate > 0).map(|(cpus, busy)| {
         let most = u64::from(rate) * time.row_ns() * cpus / SECOND_NS;
         format!("; if {busy}, there would be about {most}, as each CPU has {rate} a second")

@@ -1,5 +1,4 @@
-//! Which tree is wanted and which there is: the same for the tree view and for
-//! the flame graph.
+//! Which tree is wanted, and which tree is there. The tree view and the flame graph share this.
 
 use super::trees::Trees;
 use super::{Stretch, TreeAnswer, TreeQuestion, TreeWanted};
@@ -16,15 +15,15 @@ pub struct Look {
     group_by: GroupBy,
 }
 
-/// The questions and answers about a tree, and what is wanted of the next one.
+/// The questions and answers about a tree, and what is wanted from the next one.
 #[derive(Debug, Default)]
 pub struct TreeDesk {
-    /// The direction that is wanted; the tree on the screen may still have the other one.
+    /// The direction that is wanted. The tree on the screen may still have the other one.
     pub wanted: Direction,
     /// What is between the root and the functions.
     group_by: GroupBy,
-    /// The stretch of time that the tree is to be of, compared with the rest of the time that
-    /// is kept; None for the usual tree of the window.
+    /// The stretch of time of the tree, which is compared with the rest of the time that is kept.
+    /// `None` for the usual tree of the window.
     pub stretch: Option<Stretch>,
     /// The function to find and select in the next tree.
     pub look_for: Option<FunctionId>,
@@ -40,8 +39,8 @@ impl TreeDesk {
         }
     }
 
-    /// Goes back to a direction and a grouping. Returns whether the tree on the screen has
-    /// them; if not it is dropped, as ways in it do not lead anywhere in the next one.
+    /// Goes back to a direction and a grouping. Returns whether the tree on the screen has them. If
+    /// not, the tree is dropped, because its ways do not exist in the next one.
     pub fn return_to(&mut self, look: Look) -> bool {
         (self.wanted, self.group_by) = (look.wanted, look.group_by);
         self.look_for = None;
@@ -56,33 +55,33 @@ impl TreeDesk {
         is_shown
     }
 
-    /// Whether the first answer is under way.
+    /// Whether the first answer has not come yet.
     pub fn awaits_first(&self) -> bool {
         self.desk.awaits_first()
     }
 
-    /// The answer on the screen; None before the first.
+    /// Returns the answer on the screen, or `None` before the first answer.
     pub fn shown(&self) -> Option<&Arc<TreeAnswer>> {
         self.desk.shown()
     }
 
-    /// Returns the tree on the screen with the one it is compared with; None before the first
+    /// Returns the tree on the screen with the one it is compared with, or `None` before the first
     /// answer.
     pub fn trees(&self) -> Option<&Trees> {
         self.shown().map(|shown| &*shown.trees)
     }
 
-    /// Returns the tree on the screen alone; None before the first answer.
+    /// Returns only the tree on the screen, or `None` before the first answer.
     pub fn tree(&self) -> Option<&CallTree> {
         self.trees().map(|trees| &trees.now)
     }
 
-    /// Of the tree on the screen.
+    /// Returns the direction of the tree on the screen.
     pub fn direction(&self) -> Direction {
         self.tree().map_or(self.wanted, CallTree::direction)
     }
 
-    /// Groups the next tree by process, by thread, or all together.
+    /// Groups the next tree by process, by thread, or not at all, in turn.
     pub fn group_next(&mut self) {
         self.group_by = match self.group_by {
             GroupBy::None | GroupBy::Comm => GroupBy::Process,
@@ -91,19 +90,19 @@ impl TreeDesk {
         };
     }
 
-    /// Takes over the grouping of another tree. Returns whether that changes it.
+    /// Takes over the grouping of another tree. Returns whether that is a change.
     pub fn follow_groups(&mut self, other: &TreeDesk) -> bool {
         let before = std::mem::replace(&mut self.group_by, other.group_by);
         before != self.group_by
     }
 
-    /// Of the tree on the screen.
+    /// Returns the grouping of the tree on the screen.
     pub fn groups(&self) -> GroupBy {
         self.shown()
             .map_or(self.group_by, |shown| shown.key.what.group_by)
     }
 
-    /// What has to be asked now.
+    /// Returns the question that has to be asked now, if any.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         let wanted = TreeWanted {
             direction: self.wanted,
@@ -115,11 +114,11 @@ impl TreeDesk {
         Some(TreeQuestion::new(ask, self.shown()))
     }
 
-    /// Takes an answer, if it is the one to the question under way. Returns whether it is to be
-    /// shown now, with `take_waiting`:
-    /// 1. A function was looked for.
-    /// 2. No tree is shown, or one of another direction, grouping, stretch of time or turn of
-    ///    knobs.
+    /// Takes an answer if it belongs to the open question. Returns whether it should be shown now,
+    /// with `take_waiting`:
+    /// 1. A function was searched for.
+    /// 2. No tree is shown, or one of another direction, grouping or stretch of time, or from
+    ///    before a knob was turned.
     /// 3. `is_calm`: rows may move.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         let (key, wanted) = (answer.key, answer.key.what);
@@ -137,12 +136,12 @@ impl TreeDesk {
         is_awaited || is_calm
     }
 
-    /// Puts the newest answer on the screen and returns it; None if it is there already.
+    /// Puts the newest answer on the screen and returns it, or `None` if it is already there.
     pub fn take_waiting(&mut self) -> Option<Arc<TreeAnswer>> {
         self.desk.take_waiting()
     }
 
-    /// Drops all answers and the question under way; what is wanted stays.
+    /// Drops all answers and the open question. What is wanted stays.
     pub fn clear(&mut self) {
         self.desk.clear();
     }

@@ -1,5 +1,4 @@
-//! The call tree: shares in columns that stay where they are, and beside them
-//! the names, indented.
+//! Draws the call tree: shares in columns at fixed places, and the indented names beside them.
 
 use crate::action::{Action, FoldAction};
 use crate::context::{Context, DetailRoom};
@@ -26,13 +25,13 @@ use profile::{Function, Role, RowName};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// Stands in the row in which the hot path ends that was opened last.
+/// The sign in the row in which the last opened hot path ends.
 const HOT_END: &str = "◄ hot path";
 
-/// From this width on there is room for samples, band and module.
+/// From this width on samples, band and module are shown.
 const WIDTH_WITH_COUNTS: u16 = 84;
 
-/// Only one column can be sorted by.
+/// The column of samples, the only one that the tree can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BySamples;
 
@@ -51,8 +50,8 @@ impl Draw for Tree {
     }
 }
 
-/// Draws the heads, the rows that are in sight, and below them either why there are none or
-/// how many rows are out of sight.
+/// Draws the heads and the visible rows, and below them why there are no rows, or how many rows are
+/// out of sight.
 fn render(tree: &Tree, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -77,11 +76,10 @@ fn render(tree: &Tree, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
     let total = tree.side().rows().len();
     if total == 0 {
-        // No row is selected, and nothing else places the cursor.
+        // No row is selected, so nothing else places the cursor.
         frame.set_cursor_position(Position::new(body.x, body.y));
         let room = usize::from(body.width - 2);
-        // The tree is counted on another thread: it may come after the report that has
-        // samples.
+        // The tree is counted on another thread, so it may come after the report that has samples.
         let text = if cx.shown.report.samples == 0 {
             "no samples"
         } else {
@@ -114,20 +112,22 @@ fn rest(above: usize, below: usize) -> String {
     }
 }
 
-/// The columns that a terminal of some width has room for.
+/// The columns that fit into a terminal of some width.
 struct Layout {
     columns: Vec<Column<BySamples>>,
-    /// Which column is the name, where it starts, and its width.
+    /// The position of the column with the name.
     name: usize,
+    /// The cell at which the name starts.
     name_x: u16,
+    /// The width of the name in cells.
     name_width: usize,
     is_wide: bool,
-    /// The two sides while trees are compared, else None.
+    /// The two sides if trees are compared, otherwise `None`.
     sides: Option<Sides>,
 }
 
-/// Returns the head of the column with the names: which way the tree grows, and by what it
-/// is grouped below its root.
+/// Returns the head of the column of names: the direction of the tree, and how it is grouped below
+/// its root.
 fn title(direction: Direction, group_by: GroupBy) -> &'static str {
     match (direction, group_by) {
         (Direction::TopDown, GroupBy::None) => "TOP-DOWN: callees under their caller",
@@ -139,11 +139,11 @@ fn title(direction: Direction, group_by: GroupBy) -> &'static str {
     }
 }
 
-/// The cells of a row in the columns of a comparison.
+/// Returns the cells of a row in the columns of a comparison.
 fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     if row.gone && row.before.is_none() {
-        // It was last seen before anything was compared: what it was in the baseline is not
+        // The row was last seen when nothing was compared, so its samples in the baseline are not
         // known.
         let nothing = || (String::new(), plain);
         return vec![nothing(), nothing(), ("gone".into(), plain), nothing()];
@@ -171,16 +171,16 @@ impl Layout {
     ///
     /// | columns | alone | compared with a baseline |
     /// | --- | --- | --- |
-    /// | numbers | two shares | change, A, B, whether it is sure |
-    /// | band, samples | from 84 | never: the comparison has their room |
+    /// | numbers | two shares | change, A, B, whether it is significant |
+    /// | band, samples | from [`WIDTH_WITH_COUNTS`] | never: the comparison needs the room |
     /// | name | always | always |
-    /// | module | from 84, wider from [`WIDTH_WIDE`] | likewise |
+    /// | module | from [`WIDTH_WITH_COUNTS`], wider from [`WIDTH_WIDE`] | likewise |
     fn new(width: u16, tree: &Tree, cx: &Context<'_>, theme: &Theme) -> Self {
         let is_wide = width >= WIDTH_WITH_COUNTS;
         let is_percent = matches!(cx.unit(), Unit::Share | Unit::Machine);
-        // Top-down, a node has the samples of all that it calls, and some of its own.
-        // Bottom-up, every sample of a branch is one of the function at its top, so that
-        // the first number is a part of that one's own time; the second is a share of the
+        // Top-down, a node has the samples of everything that it calls, and some of its own.
+        // Bottom-up, every sample of a branch is an own sample of the function at its top, so that
+        // the first number is a part of that function's self samples; the second is a share of the
         // row above, in any unit.
         let (first, second) = match (tree.direction(), is_percent) {
             (Direction::TopDown, true) => ("TOTAL%", "SELF%"),
@@ -209,7 +209,7 @@ impl Layout {
         }
         let name = columns.len();
         let room = table::rest(&columns, width).saturating_sub(1);
-        // `room` is for name and module; a blank of its own follows the module.
+        // `room` is for name and module, and is followed by one more blank.
         let name_x = width - room - 1;
         let module = if !is_wide {
             0
@@ -247,7 +247,7 @@ impl Layout {
             None => self.counts(row, tree, cx, theme),
         };
         let function = tree.function(row);
-        // The color of the module stands in for its column where that has no room.
+        // The color of the module replaces its column if that has no room.
         let style = match &function {
             _ if tree.is_found(row) => theme.found(),
             Some(function) if !self.is_wide && function.role == Role::Function => {
@@ -272,8 +272,8 @@ impl Layout {
         }
     }
 
-    /// Returns the cells of a row that is not compared: two shares and, where there is
-    /// room, the band and the number of samples.
+    /// Returns the cells of a row that is not compared: two shares and, if there is room, the band
+    /// and the number of samples.
     fn counts(
         &self,
         row: &TreeRow,
@@ -300,21 +300,21 @@ impl Layout {
             cells.push((bare_amount(cx, row.samples), plain));
         }
         if row.gone {
-            // The numbers are of what was counted when the row was last seen.
+            // The numbers are those of the last tree that had this row.
             cells[1..].iter_mut().for_each(|(text, _)| text.clear());
         }
         cells
     }
 
-    /// The guides, the sign of what is open, and the name; what does not fit is
-    /// taken from the name's middle, and of deep guides from their start.
+    /// Returns the guides, the sign for open or closed, and the name. If there is not enough room,
+    /// the middle of the name and the start of deep guides are left out.
     fn name_cell(&self, row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
         let end = if tree.side().is_hot_end(row) {
             HOT_END
         } else {
             ""
         };
-        // Guides take half of the cell at most: a deep row needs a name, too.
+        // Guides take at most half of the cell, so that deep rows have names, too.
         let room = self.name_width;
         let guides = guides(row, room / 2);
         let left = room.saturating_sub(text::width(&guides) + text::width(end) + end.len().min(1));
@@ -322,7 +322,7 @@ impl Layout {
         match end {
             "" => format!("{guides}{name}"),
             end => format!(
-                // The sign stands at the right end of the cell.
+                // The sign is at the right end of the cell.
                 "{guides}{name:<pad$}{end}",
                 pad = left + 1 - wide_extra(&name)
             ),
@@ -330,8 +330,8 @@ impl Layout {
     }
 }
 
-/// Returns the name of a row in `room` cells. Of a run that does not fit the last frame is
-/// named, which says most.
+/// Returns the name of a row in `room` cells. Of a run that does not fit, the last frame is named,
+/// because it is the most useful one.
 fn fitting_name(row: &TreeRow, tree: &Tree, cx: &Context<'_>, room: usize) -> String {
     let whole = name(row, tree, cx);
     if row.run.is_empty() || text::width(&text::clean(&whole)) <= room {
@@ -343,13 +343,14 @@ fn fitting_name(row: &TreeRow, tree: &Tree, cx: &Context<'_>, room: usize) -> St
     text::cut_middle(&shorter, room).into_owned()
 }
 
-/// How many cells a name takes beyond its number of characters: formatting pads by characters.
+/// Returns how many cells a name takes beyond its number of characters, because formatting pads by
+/// characters.
 fn wide_extra(name: &str) -> usize {
     text::width(name).saturating_sub(name.chars().count())
 }
 
-/// Returns what stands before a name: a vertical line for each level above that goes on
-/// below, how the row hangs on its parent, and whether it is open.
+/// Returns the text before a name: a vertical line for each level above that has more rows below,
+/// the joint with the parent, and the sign for open or closed.
 ///
 /// ```text
 /// ▾ postgres[4121]         the root has neither guides nor a joint
@@ -360,8 +361,8 @@ fn wide_extra(name: &str) -> usize {
 /// └─ clone3
 /// ```
 ///
-/// Guides that are longer than `room` lose the outer levels: the inner ones say on which
-/// row this one hangs.
+/// If the guides are longer than `room`, the outer levels are left out: the inner ones show the
+/// parent of the row.
 fn guides(row: &TreeRow, room: usize) -> String {
     let sign = match (row.fold, row.joint) {
         (Fold::Open, _) => "▾ ",
@@ -384,7 +385,7 @@ fn guides(row: &TreeRow, room: usize) -> String {
     format!("…{cut}{joint}{sign}")
 }
 
-/// What the row is called on the screen.
+/// Returns the name of a row on the screen.
 fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     match row.what {
         What::Rest(count) => format!(
@@ -392,11 +393,11 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
             units::count(count as u64)
         ),
         What::Place(place) => {
-            // What only the baseline has is named as it was there.
+            // A place that exists only in the baseline has its name there.
             let Some(node) = place.now.or(place.before) else {
                 return String::new();
             };
-            // `before` is None if nothing is compared.
+            // `before` is `None` if nothing is compared.
             let since = match (row.before, place.now) {
                 (Some(_), None) => " (gone in B)",
                 (Some(0), Some(_)) => " (new in B)",
@@ -410,8 +411,7 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
                         return String::new();
                     };
                     let inlined = if inlined { " (inl)" } else { "" };
-                    // A row for frames that are missing has words of its own: no name is
-                    // looked up for it.
+                    // A row for missing frames has a text of its own; no name is looked up for it.
                     let pending = match function.name_state {
                         RowName::Pending if function.role == Role::Function => " ⟳",
                         _ => "",
@@ -434,13 +434,13 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     }
 }
 
-/// Returns the samples of the whole tree, of which its numbers are shares; 0 before the
-/// first tree has come.
+/// Returns the samples of the whole tree, of which its numbers are shares; 0 before the first tree
+/// has come.
 fn base(tree: &Tree) -> u64 {
     tree.trees().map_or(0, |trees| trees.now.root().samples)
 }
 
-/// Returns the numbers of a row now and, while trees are compared, before.
+/// Returns the numbers of a row and, if trees are compared, its numbers before.
 fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     let report = &cx.shown.report;
     let base = base(tree);
@@ -464,7 +464,7 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     }
     let share = units::share(report, row.samples, base);
     let share = format!("{share}% of scope = {}", amount(cx, row.samples));
-    // Chance is in the number of waits, not in their time.
+    // The uncertainty comes from the number of waits, not from their time.
     if cx.counts_time() {
         share
     } else {
@@ -472,18 +472,18 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     }
 }
 
-/// The action that shows the rows which a row stands for.
+/// The action that shows the rows which a row sums up.
 const OPEN: Action = Action::Fold(FoldAction::Toggle);
 
-/// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
+/// Returns the detail line: `31.6% of scope = 1,036 smp ±1.6 pp 49.4% of parent depth 9 postgres`.
 fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
     let width = room.line;
     let Some(row) = tree.selected() else {
         return String::new();
     };
     let mut parts = vec![numbers(row, tree, cx)];
-    // Three blanks stand between parts. The most important part comes first; of the others
-    // each is added only if it fits whole.
+    // Parts are separated by three blanks. The most important part comes first. Each other part is
+    // added only if it fits as a whole.
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
     if row.depth > 0 && !row.gone {
@@ -509,8 +509,8 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
             Role::NoStack | Role::Hidden => {}
         }
     }
-    // The whole name comes last, if the row has only a part of it and the room is enough to
-    // say more than the row does.
+    // The whole name comes last, if the row shows only a part of it and there is enough room to
+    // show more than the row does.
     let mut names = tree.hidden_names(row);
     names.extend(tree.name(row));
     let name = names.join(" › ");
@@ -523,7 +523,7 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
     parts.join("   ")
 }
 
-/// Returns where a function is, as far as there is room for it: `heapam.c:1691   postgres`.
+/// Returns the place of a function, as much as there is room for: `heapam.c:1691 postgres`.
 fn place(function: &Function, room: usize) -> Option<String> {
     let module = text::clean(&function.module).into_owned();
     let file = function.file.as_ref().filter(|_| function.line > 0);
@@ -536,7 +536,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
         path => Some(text::clean(path).into_owned()),
     };
     let with_line = |place: &String| line.as_ref().map(|line| format!("{line}   {place}"));
-    // The forms, best first: path and line, short name and line, path, short name.
+    // The forms in order of preference: path and line, short name and line, path, short name.
     let forms = [
         path.as_ref().and_then(with_line),
         with_line(&module),
@@ -549,13 +549,13 @@ fn place(function: &Function, room: usize) -> Option<String> {
         .find(|form| text::width(form) <= room)
 }
 
-/// Explains the number of the selected row in one sentence; None if there are no rows.
+/// Explains the number of the selected row in one sentence. Returns `None` if there are no rows.
 pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let row = tree.selected()?;
     if row.gone {
         return Some(explain::gone(cx, row.samples, &name(row, tree, cx)));
     }
-    // While trees are compared, the question is whether a change may be chance.
+    // If trees are compared, the question is whether the change may be chance.
     if let (Some(before), Some(diff)) = (row.before, &cx.shown.comparison.functions) {
         let name = name(row, tree, cx);
         return Some(judgement(

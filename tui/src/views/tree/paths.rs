@@ -1,12 +1,11 @@
-//! A *path* identifies a row in this tree and in the next ones: it is the functions from the
-//! root to the row. Each path is one number here, so that a cursor and a set of open rows can
-//! hold it.
+//! A *path* identifies a row in this tree and in later ones: it is the list of functions from the
+//! root to the row. Each path has a number, so that a cursor and a set of open rows can store it.
 
 use profile::FunctionId;
 use profile::query::NodeKind;
 use std::collections::HashMap;
 
-/// The number of a path, valid in the [`Paths`] that gave it.
+/// The number of a path, valid only in the [`Paths`] that assigned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathId(u32);
 
@@ -14,17 +13,16 @@ pub struct PathId(u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     Node(NodeKind),
-    /// A node that only the baseline has, with the numbers of functions there.
+    /// A node that exists only in the baseline, with the ids that functions have there.
     Gone(NodeKind),
     /// The row that sums up the small children of a node.
     Rest,
 }
 
-/// All paths that have a number. They form a tree: each is known by its parent and one step.
+/// All paths that have a number. They form a tree: a path is defined by its parent and one step.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    /// By number: the path one step shorter, and the step. A path comes after
-    /// the ones that it goes through.
+    /// By number: the path that is one step shorter, and the step. A path comes after its parents.
     links: Vec<(PathId, Step)>,
     known: HashMap<(PathId, Step), PathId>,
 }
@@ -39,9 +37,10 @@ impl Default for Paths {
 }
 
 impl Paths {
+    /// The path of the root.
     pub const ROOT: PathId = PathId(0);
 
-    /// Returns the path that is one step longer; a new one gets the next number.
+    /// Returns the path that is one step longer. A new path gets the next number.
     pub fn child(&mut self, parent: PathId, step: Step) -> PathId {
         let next = PathId(self.links.len() as u32);
         let id = *self.known.entry((parent, step)).or_insert(next);
@@ -51,23 +50,23 @@ impl Paths {
         id
     }
 
-    /// Returns the path that is one step longer; None if it has no number yet.
+    /// Returns the path that is one step longer, or `None` if it has no number yet.
     pub fn find_child(&self, parent: PathId, step: Step) -> Option<PathId> {
         self.known.get(&(parent, step)).copied()
     }
 
-    /// Returns the path that is one step shorter; None for the root.
+    /// Returns the path that is one step shorter, or `None` for the root.
     pub fn parent(&self, id: PathId) -> Option<PathId> {
         (id != Self::ROOT).then(|| self.links[id.0 as usize].0)
     }
 
-    /// The path itself and all that it goes through, the root last.
+    /// Returns the path itself and all its parents, the root last.
     pub fn upwards(&self, id: PathId) -> impl Iterator<Item = PathId> {
         std::iter::successors(Some(id), |id| self.parent(*id))
     }
 
-    /// The function at the end of a path; None for the root, groups, and what has no samples
-    /// now.
+    /// Returns the function at the end of a path, or `None` for the root, groups, and places
+    /// without samples now.
     pub fn function(&self, id: PathId) -> Option<FunctionId> {
         match self.links[id.0 as usize].1 {
             Step::Node(NodeKind::Function { id, .. }) => Some(id),
@@ -75,9 +74,9 @@ impl Paths {
         }
     }
 
-    /// Returns the paths in `keep`, and those they go through, with the present numbers of
-    /// their functions, and which new path each old one became. Two paths become one if their
-    /// functions turn out to be the same. All other paths are forgotten.
+    /// Returns the paths in `keep` and their parents, with the present ids of their functions, and
+    /// the new path of each old one. Two paths become one if their functions turn out to be the
+    /// same. All other paths are dropped.
     pub fn renamed(
         &self,
         keep: impl Iterator<Item = PathId>,
@@ -94,8 +93,7 @@ impl Paths {
         }
         let mut paths = Paths::default();
         let mut became = HashMap::from([(Self::ROOT, Self::ROOT)]);
-        // A parent has a smaller number than its children, so it became its new path before
-        // them.
+        // A parent has a smaller number than its children, so its new path is already known.
         for (at, (parent, step)) in self.links.iter().enumerate().skip(1) {
             if !kept[at] {
                 continue;

@@ -7,20 +7,20 @@ use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use profile::{Cancel, FunctionId, Query, TimeRange, View};
 use std::sync::Arc;
 
-/// Says which tree is wanted: two equal values ask for the same.
+/// Which tree is wanted. Two equal values ask for the same tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeWanted {
     pub direction: Direction,
     pub group_by: GroupBy,
-    /// A stretch of time, to be compared with all other time that is kept; None for the usual
+    /// A stretch of time that is compared with all other time that is kept. `None` for the usual
     /// tree of the window.
     pub stretch: Option<Stretch>,
-    /// A function whose place is to be found.
+    /// A function whose place in the tree is wanted as well.
     pub look_for: Option<FunctionId>,
 }
 
 impl TreeWanted {
-    /// Returns what is wanted without the function to be found, to compare trees.
+    /// Returns the same without the function to find, in order to compare trees.
     pub fn without_search(self) -> Self {
         TreeWanted {
             look_for: None,
@@ -34,7 +34,7 @@ impl TreeWanted {
 pub enum Stretch {
     /// The window of the query.
     Window,
-    /// The time between two moments in nanoseconds; the second one is not part of it.
+    /// The time from start to end in nanoseconds; the end is excluded.
     Between(u64, u64),
 }
 
@@ -42,7 +42,7 @@ impl Stretch {
     fn range(self, query: &Query) -> TimeRange {
         match self {
             Stretch::Window => query.window,
-            // A range begins after its start and ends with its end.
+            // A `TimeRange` excludes its start and includes its end.
             Stretch::Between(start_ns, end_ns) => {
                 TimeRange::between(start_ns.saturating_sub(1), end_ns.saturating_sub(1))
             }
@@ -50,7 +50,7 @@ impl Stretch {
     }
 }
 
-/// Asks for a tree, or only for a place in it if the tree is on the screen already.
+/// The question for a tree, or only for a place in it if the tree is already on the screen.
 #[derive(Debug, Clone)]
 pub struct TreeQuestion {
     ask: Ask<TreeWanted>,
@@ -58,8 +58,8 @@ pub struct TreeQuestion {
 }
 
 impl TreeQuestion {
-    /// Asks in the tree of `shown`, the answer on the screen, if that is the tree that is
-    /// wanted.
+    /// Creates the question. If `shown`, the answer on the screen, has the wanted tree, that tree
+    /// is used.
     pub fn new(ask: Ask<TreeWanted>, shown: Option<&Arc<TreeAnswer>>) -> Self {
         let is_that = |shown: &&Arc<TreeAnswer>| {
             let tree = |key: &Key<TreeWanted>| Key {
@@ -72,7 +72,7 @@ impl TreeQuestion {
         TreeQuestion { ask, there }
     }
 
-    /// `None` if it was cancelled.
+    /// Answers the question. Returns `None` if it was cancelled.
     pub fn answer(self, cancel: &Cancel) -> Option<TreeAnswer> {
         match self.there {
             Some(trees) => Some(TreeAnswer::of(self.ask, trees)),
@@ -89,19 +89,19 @@ impl PartialEq for TreeQuestion {
 
 impl Eq for TreeQuestion {}
 
-/// A tree, with all that belongs to it.
+/// A tree, with everything that belongs to it.
 #[derive(Debug)]
 pub struct TreeAnswer {
     pub key: Key<TreeWanted>,
     pub trees: Arc<Trees>,
     pub view: View,
-    /// Where the function is that was looked for; None if there was none, or it is not in the
-    /// tree.
+    /// The ways to the function that was searched for. `None` if there was no search, or if the
+    /// function is not in the tree.
     pub found: Option<Found>,
 }
 
 impl TreeAnswer {
-    /// `None` if it was cancelled.
+    /// Counts the tree. Returns `None` if it was cancelled.
     pub fn new(ask: Ask<TreeWanted>, cancel: &Cancel) -> Option<Self> {
         let wanted = ask.key.what;
         let (direction, group_by) = (wanted.direction, wanted.group_by);
@@ -115,8 +115,8 @@ impl TreeAnswer {
         Some(Self::of(ask, Arc::new(trees)))
     }
 
-    /// The way to the function that was looked for, of those in `found` the one that suits a
-    /// list of rows: the heaviest, or in a tree of callers the nearest to the root.
+    /// Returns the way to the function that was searched for. Of the two in `found` it is the one
+    /// that suits a list of rows: the heaviest or, in a tree of callers, the nearest to the root.
     pub fn way_to_found(&self) -> Option<&[NodeKind]> {
         let found = self.found.as_ref()?;
         Some(match self.key.what.direction {
@@ -140,19 +140,18 @@ impl TreeAnswer {
 /// Ways from the root to places of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The place with most samples, where each stack counts at its first one.
+    /// The place with most samples, where each stack counts at its first place.
     pub heaviest: Vec<NodeKind>,
-    /// The heaviest of those that are nearest to the root. From what was on top of
-    /// the stacks down to its callers that is where one looks for a function: its own
-    /// row, or a row below one that it called last.
+    /// The heaviest of the places that are nearest to the root. In a tree of callers, users look
+    /// for a function there: its own row, or a row below a function that it called last.
     pub nearest: Vec<NodeKind>,
 }
 
-/// Finds a function in all stacks of a tree; None if no stack has it.
-/// 1. A stack counts at the first place of the function on it: the way up to there.
-/// 2. Stacks are sorted, so that those with the same way are neighbours: they are summed.
-/// 3. Of all ways the one with the largest sum is the heaviest; of the shortest ways, the one
-///    with the largest sum is the nearest.
+/// Finds a function in all stacks of a tree. Returns `None` if no stack has it.
+/// 1. Each stack is cut behind the first place of the function: that is its way.
+/// 2. Stacks are sorted, so that stacks with the same way are neighbors: their samples are summed.
+/// 3. The way with the largest sum is the heaviest. Of the shortest ways, the one with the largest
+///    sum is the nearest.
 fn find(tree: &CallTree, function: FunctionId) -> Option<Found> {
     let is_it = |kind: &NodeKind| matches!(kind, NodeKind::Function { id, .. } if *id == function);
     let mut run: Option<(Vec<NodeKind>, u64)> = None;
@@ -169,7 +168,7 @@ fn find(tree: &CallTree, function: FunctionId) -> Option<Found> {
             heaviest = Some((way, samples));
         }
     };
-    // Stacks are sorted: those that begin alike are side by side.
+    // The stacks are sorted, so that those with the same start are neighbors.
     for (mut kinds, samples) in tree.stacks() {
         let Some(at) = kinds.iter().position(is_it) else {
             continue;

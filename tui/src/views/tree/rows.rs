@@ -1,5 +1,5 @@
-//! Makes the *rows* of a call tree, one for each line, from what is open in it. What is below
-//! closed rows is not looked at, so that a large tree costs no more than its rows.
+//! Builds the *rows* of a call tree, one for each line, from what is open in it. Nodes below closed
+//! rows are not visited, so that the cost does not depend on the size of the tree.
 
 use super::paths::{PathId, Paths, Step};
 use super::runs;
@@ -16,23 +16,24 @@ pub struct TreeRow {
     pub what: What,
     pub samples: u64,
     pub own: u64,
-    /// Its samples in the tree compared with; None if nothing is compared.
+    /// Its samples in the tree compared with. `None` if nothing is compared.
     pub before: Option<u64>,
-    /// Samples of the node above.
+    /// Samples of the parent.
     pub parent_samples: u64,
-    /// Steps from the root.
+    /// Number of steps from the root.
     pub depth: u32,
     /// The vertical lines of the levels above, one character for each level.
     pub guides: Arc<str>,
+    /// How the row is joined to its parent.
     pub joint: Joint,
     pub fold: Fold,
-    /// The frames above it that are folded into this row, the outermost first: each has only
-    /// the next one below it.
+    /// The frames above it that are folded into this row, the outermost first. Each has only the
+    /// next one below it.
     pub run: Arc<[Pair]>,
-    /// The row is no longer in the tree, and has the numbers it had last.
+    /// The row is not in the tree any more, and shows its last numbers.
     pub gone: bool,
-    /// The function of a row that is gone: in the present tree its number may be that of
-    /// another one.
+    /// The function of a row that is gone, because its id may mean another function in the present
+    /// tree.
     pub function: Option<Arc<Function>>,
 }
 
@@ -40,13 +41,13 @@ pub struct TreeRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Place(Pair),
-    /// The sum of this many small children, which are rows of their own only if it is open.
+    /// The sum of this many small children. They have rows of their own only if this row is open.
     Rest(usize),
 }
 
 impl TreeRow {
-    /// Returns the function of a row; None for the root, groups, sums, and what only the
-    /// baseline has.
+    /// Returns the function of a row, or `None` for the root, groups, sums, and places that exist
+    /// only in the baseline.
     pub fn function_id(&self) -> Option<FunctionId> {
         match self.what {
             What::Place(place) => function_id(&place.now?),
@@ -55,15 +56,16 @@ impl TreeRow {
     }
 }
 
-/// How a row hangs on the one above.
+/// How a row is joined to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joint {
     Root,
-    /// More children of the same parent follow below.
+    /// Another child of the same parent follows below.
     Middle,
+    /// The last child.
     Last,
-    /// The only child of a node without samples of its own: it is not indented, and continues
-    /// the parent's vertical line if that has one.
+    /// The only child of a node without own samples. It is not indented, and continues the parent's
+    /// vertical line if there is one.
     Chain {
         line: bool,
     },
@@ -77,12 +79,13 @@ pub enum Fold {
     Open,
 }
 
-/// If there are this many rows, no more are opened.
+/// If there are this many rows, no more rows are opened.
 const ROWS_MAX: usize = 20_000;
 
-/// A child is small if it has a smaller share than the first of all samples, and than the
-/// second of its parent's, both in percent.
+/// A child is small if it has less than this share of all samples, in percent, and less than
+/// [`SMALL_PERCENT_OF_PARENT`] of its parent's.
 pub const SMALL_PERCENT: u64 = 1;
+/// The share of the parent's samples, in percent, below which a child may be small.
 const SMALL_PERCENT_OF_PARENT: u64 = 10;
 
 /// Whether a node has less than [`SMALL_PERCENT`] percent of all samples.
@@ -90,8 +93,8 @@ pub fn is_tiny(samples: u64, all: u64) -> bool {
     samples * 100 < all * SMALL_PERCENT
 }
 
-/// Returns all rows from the top. The path `held` is that of the selected row: what leads to it
-/// is never summed up with the small ones. No rows if there are no samples.
+/// Returns all rows from the top, none if there are no samples. `held` is the path of the selected
+/// row: rows on the way to it are never summed up with the small ones.
 pub fn rows(
     trees: &Trees,
     paths: &mut Paths,
@@ -124,17 +127,17 @@ struct Layout<'a> {
     all_before: u64,
     paths: &'a mut Paths,
     open: &'a HashSet<PathId>,
-    /// A run that goes through one of these paths is shown frame by frame.
+    /// If a run contains one of these paths, each of its frames gets a row.
     unfolded: &'a HashSet<PathId>,
     held: Option<PathId>,
     on_the_way: HashSet<PathId>,
-    /// A stack of rows to be placed; the next one is the last of it.
+    /// A stack of rows that are still to be added. The last one is next.
     waiting: Vec<TreeRow>,
     rows: Vec<TreeRow>,
 }
 
 impl Layout<'_> {
-    /// Places rows depth first: each row is followed by the rows below it, if it is open.
+    /// Adds rows depth first: each row is followed by the rows below it if it is open.
     fn lay_out(&mut self) {
         let root = self.trees.root();
         self.waiting.push(TreeRow {
@@ -169,13 +172,13 @@ impl Layout<'_> {
         }
     }
 
-    /// Adds the rows below a place that is open, in this order:
-    /// 1. the first child, and all others that are large (see `is_large`);
-    /// 2. the small ones as one row with their sums, or by itself if there is only one;
-    /// 3. each of the small ones, if the row of their sums is open.
+    /// Adds the rows below an open place, in this order:
+    /// 1. the first child, and all others that are large (see `is_large`),
+    /// 2. one row with the sum of the small ones; a single small child has its own row,
+    /// 3. each of the small ones, if the row of their sum is open.
     ///
-    /// If a run begins with a child, its last frame has the row, and the others are kept in its
-    /// `run`, unless one of them is selected or was unfolded.
+    /// If a run starts at a child, the row is that of its last frame, and the other frames are
+    /// stored in its `run`, unless one of them is selected or was unfolded.
     fn open_place(&mut self, above: &TreeRow, place: &Pair) {
         let children = self.trees.children(place);
         let own = place.now.map_or(0, |node| node.own);
@@ -217,7 +220,7 @@ impl Layout<'_> {
                 all.push(path);
                 path
             });
-            // A frame that is selected keeps its own row, so its run is not folded.
+            // A selected frame keeps its own row, so its run is not folded.
             let is_hidden = |held| held != end && all.contains(&held);
             let is_shown = held.is_some_and(is_hidden) || all.iter().any(|p| unfolded.contains(p));
             (!is_shown).then_some((run, last, end))
@@ -260,9 +263,9 @@ impl Layout<'_> {
     }
 
     /// Whether a child has a row of its own beside others:
-    /// 1. now it has samples, and enough of all or of its parent's,
-    /// 2. or before it had,
-    /// 3. or it is open, or leads to the selected row.
+    /// 1. it has enough of all samples or of its parent's now,
+    /// 2. or it had enough in the tree compared with,
+    /// 3. or it is open, or on the way to the selected row.
     fn is_large(&self, above: &TreeRow, child: &Pair) -> bool {
         let is_small = |samples: u64, all: u64, parent: u64| {
             is_tiny(samples, all) && samples * 100 < parent * SMALL_PERCENT_OF_PARENT

@@ -1,23 +1,23 @@
-//! A *run* is a chain of frames with one child each and no samples of their own: they all have
-//! the same numbers, so that one row, that of the last frame, stands for all.
+//! A *run* is a chain of frames with one child each and without own samples. They all have the same
+//! numbers, so that one row, that of the last frame, can stand for all.
 
 use super::trees::Trees;
 use profile::query::{CallTree, Direction, Node, NodeKind, Pair};
 
-/// A chain of fewer frames is shown frame by frame.
+/// A chain with fewer frames is shown frame by frame.
 const FRAMES_MIN: usize = 3;
 
-/// A longer chain, such as a deep recursion, is shown as several runs.
+/// A longer chain, such as a deep recursion, is divided into several runs.
 const FRAMES_MAX: usize = 512;
 
-/// Whether a run can begin below a node. In a tree of callers the functions below the root,
-/// which were on top of the stacks, are what users look for: they are never folded.
+/// Whether a run may start below a node. In a tree of callers, the functions below the root were on
+/// top of the stacks. Users look for these, so they are never folded.
 pub fn can_begin_below(above: NodeKind, direction: Direction) -> bool {
     direction == Direction::TopDown || matches!(above, NodeKind::Function { .. })
 }
 
-/// Returns the frames of the run that begins at a place without the last one, and the last one;
-/// None if the run is too short to be folded.
+/// Returns the frames of the run that starts at a place, without the last one, and the last one.
+/// Returns `None` if the run is too short to be folded.
 pub fn run(trees: &Trees, first: &Pair) -> Option<(Vec<Pair>, Pair)> {
     let mut frames = Vec::new();
     let mut at = *first;
@@ -36,9 +36,9 @@ pub fn run(trees: &Trees, first: &Pair) -> Option<(Vec<Pair>, Pair)> {
     is_long(frames.len()).then_some((frames, last))
 }
 
-/// Returns how many frames of a chain are one run, the last one included: all of them or, where
-/// time waited is counted, those up to the function of the program's own that is nearest to the
-/// wait. So that one has a row.
+/// Returns how many frames of a chain form the run, including the last one. It is all of them or,
+/// if waiting time is counted, those up to the program's own function that is nearest to the wait,
+/// so that this function has a row.
 fn length(tree: &CallTree, chain: &[NodeKind]) -> usize {
     let is_own = |kind: &NodeKind| tree.waits_in_own_code(*kind);
     let own = match tree.direction() {
@@ -48,8 +48,8 @@ fn length(tree: &CallTree, chain: &[NodeKind]) -> usize {
     own.map_or(chain.len(), |at| at + 1)
 }
 
-/// Returns how many frames the run that begins at a node of a tree has above its last one, and
-/// the last one. It may be too short to be folded.
+/// Returns how many frames the run that starts at a node has above its last one, and the last one.
+/// The run may be too short to be folded.
 pub fn of_nodes(tree: &CallTree, first: &Node) -> (usize, Node) {
     let mut chain = vec![*first];
     while let Some(end) = chain.last()
@@ -69,8 +69,8 @@ pub fn is_long(frames: usize) -> bool {
     frames + 1 >= FRAMES_MIN
 }
 
-/// Whether a place is a function in which no sample ended, now and in the tree compared with:
-/// all of its samples are in what it calls.
+/// Whether a place is a function in which no sample ended, neither now nor in the tree compared
+/// with: all of its samples are in the functions that it calls.
 fn is_one_way(place: &Pair) -> bool {
     let mut sides = [place.now, place.before].into_iter().flatten();
     sides.all(|node| matches!(node.kind, NodeKind::Function { .. }) && node.own == 0)

@@ -1,5 +1,5 @@
-//! One *side* of the tree view is one of its two directions: what is open and selected in it.
-//! It outlives the trees that it is shown for.
+//! One *side* of the tree view is one of its two directions, with what is open and selected in it.
+//! It is kept when the tree is replaced by a newer one.
 
 use super::paths::{PathId, Paths, Step};
 use super::rows;
@@ -12,13 +12,13 @@ use profile::query::{Direction, NodeKind, Pair};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-/// The hot path goes on while a callee has at least this share of its caller's samples.
+/// The hot path continues while a callee has at least this share of its caller's samples.
 const HOT_SHARE: f64 = 0.5;
 
-/// "Open all" opens at most this many rows, those near the root first.
+/// Maximum number of rows that "open all" opens, those near the root first.
 const OPEN_AT_ONCE: usize = 500;
 
-/// If more paths than this are open, those that are not in the tree are forgotten.
+/// If more paths than this are open, those that are not in the present tree are dropped.
 const OPEN_MAX: usize = 10_000;
 
 /// The rows of one direction, and what is open and selected among them.
@@ -26,39 +26,39 @@ const OPEN_MAX: usize = 10_000;
 pub struct Side {
     at: SidePosition,
     rows: Vec<TreeRow>,
-    /// The path of each row, in the order of the rows: what the cursor moves over.
+    /// The path of each row in the order of the rows. The cursor moves over these.
     keys: Vec<PathId>,
-    /// How many lines the body has.
+    /// Number of lines of the body.
     height: usize,
 }
 
-/// What is open and selected, whatever tree is shown.
+/// What is open and selected, independent of the tree.
 #[derive(Debug, Clone, Default)]
 pub struct SidePosition {
-    /// The numbers of all paths that are named here. They mean nothing in another place.
+    /// Assigns the numbers of all paths in this struct. They are not valid in any other one.
     paths: Paths,
-    /// The paths whose rows below are shown. They stay open while they are not in the tree.
+    /// The paths whose children are shown. They stay open while they are not in the tree.
     open: HashSet<PathId>,
     /// Frames of runs that are shown one by one.
     unfolded: HashSet<PathId>,
     cursor: Cursor<PathId>,
-    /// The selected row when it was last in the tree.
+    /// The selected row as it was when it was last in the tree.
     last_seen: Option<TreeRow>,
-    /// Where the hot path ended.
+    /// The end of the last opened hot path.
     hot_end: Option<PathId>,
-    /// Something was opened or selected. Until then the hot path is open.
+    /// The user has opened or selected something. Until then the hot path is open.
     touched: bool,
 }
 
 impl SidePosition {
-    /// Returns the place with the present numbers of its functions, and without paths that
-    /// nothing needs any more.
+    /// Returns the position with the present ids of its functions, and without paths that are not
+    /// needed any more.
     fn renamed(&self, current: impl Fn(FunctionId) -> FunctionId) -> SidePosition {
         let (mut cursor, mut last_seen) = (self.cursor.clone(), self.last_seen.clone());
         let held = cursor.held();
         let sets = self.open.iter().chain(&self.unfolded).copied();
         let keep = sets.chain(held).chain(self.hot_end);
-        // Paths get new numbers; what was not kept has none, and leaves the sets.
+        // Paths get new numbers. Paths that were not kept have none, and leave the sets.
         let (paths, became) = self.paths.renamed(keep, current);
         let new = |id: PathId| became.get(&id).copied();
         if let Some(held) = held.and_then(new) {
@@ -80,13 +80,12 @@ impl SidePosition {
 }
 
 impl Side {
-    /// Returns what is open and selected, to come back to it, with only the paths needed for
-    /// that.
+    /// Returns what is open and selected, with only the paths that are needed to come back to it.
     pub fn place(&self) -> SidePosition {
         self.at.renamed(|function| function)
     }
 
-    /// Goes back to a place; its tree has to be asked for next.
+    /// Goes back to a position. Its tree has to be asked for next.
     pub fn return_to(&mut self, place: SidePosition) {
         self.release();
         self.at = SidePosition {
@@ -95,8 +94,8 @@ impl Side {
         };
     }
 
-    /// Returns the rows of what is open, on the screen or not; none while the tree is asked
-    /// for.
+    /// Returns all rows that are not hidden in closed ones, visible or not. There are none while
+    /// the tree is being counted.
     pub fn rows(&self) -> &[TreeRow] {
         &self.rows
     }
@@ -106,30 +105,31 @@ impl Side {
         self.at.cursor.offset()
     }
 
-    /// Returns the number of the selected row, from 0 over all rows.
+    /// Returns the number of the selected row, counted from 0.
     pub fn index(&self) -> usize {
         self.at.cursor.index()
     }
 
-    /// The rows on the screen.
+    /// Returns the rows on the screen.
     pub fn shown(&self) -> &[TreeRow] {
         let end = self.offset() + visible(self.rows.len(), self.height);
-        // While an answer is waited for there are none, however far it was scrolled.
+        // While an answer is awaited there are no rows, whatever the scroll position is.
         let shown = self.rows.get(self.offset()..end.min(self.rows.len()));
         shown.unwrap_or_default()
     }
 
-    /// Returns the selected row; None while there are no rows.
+    /// Returns the selected row, or `None` if there are no rows.
     pub fn selected(&self) -> Option<&TreeRow> {
         self.rows.get(self.index())
     }
 
-    /// Whether a row is the one at which the last hot path that was opened ended.
+    /// Whether the last opened hot path ended at this row.
     pub fn is_hot_end(&self, row: &TreeRow) -> bool {
         self.at.hot_end == Some(row.path)
     }
 
-    /// The function that the user selected; None if nothing was selected, or no function.
+    /// Returns the function that the user selected, or `None` if nothing was selected, or a row
+    /// without a function.
     pub fn held_function(&self) -> Option<FunctionId> {
         self.at
             .cursor
@@ -137,7 +137,7 @@ impl Side {
             .and_then(|id| self.at.paths.function(id))
     }
 
-    /// Takes another tree and makes its rows; `current` gives the present number of a function.
+    /// Takes another tree and builds its rows. `current` returns the present id of a function.
     /// Until the user has opened or selected something, the hot path is opened in each tree.
     pub fn take(&mut self, trees: &Trees, current: impl Fn(FunctionId) -> FunctionId) {
         self.at = self.at.renamed(current);
@@ -146,8 +146,7 @@ impl Side {
         }
         self.open_above_selected();
         self.rebuild(trees);
-        // Trees change while samples come in, and each may leave paths behind that no later
-        // one has.
+        // Trees change while samples come in, and each may leave paths that no later tree has.
         if self.at.open.len() > OPEN_MAX {
             let present: HashSet<PathId> = self.keys.iter().copied().collect();
             self.at.open.retain(|id| present.contains(id));
@@ -155,16 +154,16 @@ impl Side {
         }
     }
 
-    /// Frames of a run that leads to the selected row may branch in another tree: then they
-    /// are rows of their own, and the selected one has to be seen below them.
+    /// Opens all parents of the selected row. A run on the way to it may branch in another tree:
+    /// then its frames have rows of their own, and the selected row has to be visible below them.
     fn open_above_selected(&mut self) {
         if let Some(held) = self.at.cursor.held() {
             self.at.open.extend(self.at.paths.upwards(held).skip(1));
         }
     }
 
-    /// Forgets what the user has opened and selected, as ways of this tree do not lead anywhere
-    /// in the next one: its hot path will be open, and its top selected.
+    /// Forgets what the user has opened and selected, because ways of this tree do not exist in the
+    /// next one. In the next tree the hot path is opened and the top selected.
     pub fn start_anew(&mut self) {
         self.at.touched = false;
         self.at.unfolded.clear();
@@ -172,18 +171,19 @@ impl Side {
         self.at.hot_end = None;
     }
 
-    /// Forgets the selected row: if the next tree does not have it, it is not kept.
+    /// Forgets the stored row. If the next tree does not have the selected row, it is not shown any
+    /// more.
     pub fn forget_last_seen(&mut self) {
         self.at.last_seen = None;
     }
 
-    /// Frees the rows, because their tree is dropped; what is open and selected stays.
+    /// Frees the rows because their tree is dropped. What is open and selected stays.
     pub fn release(&mut self) {
         self.rows = Vec::new();
         self.keys = Vec::new();
     }
 
-    /// Sets how many lines fit the screen.
+    /// Sets how many lines fit on the screen.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         if !self.keys.is_empty() {
@@ -191,18 +191,19 @@ impl Side {
         }
     }
 
-    /// Opens what is open at first: the root and, if callees stand below callers, the hot path.
+    /// Opens what is open at first: the root and, if callees are below callers, the hot path.
     fn open_at_first(&mut self, trees: &Trees) {
         self.at.open = HashSet::from([Paths::ROOT]);
         if trees.now.direction() == Direction::TopDown {
-            // Bottom-up the first level is the answer already: what burns time by itself.
+            // Bottom-up the first level already shows the result: which functions use time
+            // themselves.
             let path = trees.hot_path(&trees.root(), HOT_SHARE);
             self.open_along(Paths::ROOT, &path, trees);
         }
     }
 
-    /// Opens all places that a way from the path `from` goes through. Returns the path of its
-    /// end, which is not opened.
+    /// Opens all places on a way that starts at the path `from`. Returns the path of its end, which
+    /// is not opened.
     fn open_along(&mut self, from: PathId, way: &[Pair], trees: &Trees) -> PathId {
         way.iter().fold(from, |above, place| {
             self.at.open.insert(above);
@@ -210,16 +211,16 @@ impl Side {
         })
     }
 
-    /// Makes the rows anew, after something was opened or closed or the tree is another. The
-    /// selected row keeps its line of the screen.
+    /// Builds the rows again after something was opened or closed, or for another tree. The
+    /// selected row stays on its line of the screen.
     pub fn rebuild(&mut self, trees: &Trees) {
         self.lay_out(self.at.cursor.held(), trees);
         self.at.cursor.settle(&self.keys, self.height);
         self.remember(trees);
     }
 
-    /// Makes the rows of what is open. The row `wanted` is among them even if it is small, or
-    /// if it was selected and is no longer in the tree.
+    /// Builds the rows of what is open. They include the row `wanted` even if it is small, or if it
+    /// was selected and is not in the tree any more.
     fn lay_out(&mut self, wanted: Option<PathId>, trees: &Trees) {
         self.rows = rows::rows(
             trees,
@@ -234,8 +235,8 @@ impl Side {
         self.keys = self.rows.iter().map(|row| row.path).collect();
     }
 
-    /// Adds the selected row again if it is no longer in the tree: below the nearest row above
-    /// it that is left, with its last numbers, until another row is selected.
+    /// Adds the selected row again if it is not in the tree any more: below its nearest parent that
+    /// is left, with its last numbers, until another row is selected.
     fn keep_gone(&mut self, held: PathId, trees: &Trees) {
         let Some(mut row) = self.at.last_seen.clone().filter(|row| row.path == held) else {
             return;
@@ -244,11 +245,11 @@ impl Side {
         if position(held).is_some() {
             return;
         }
-        // The root is always there, unless there is no tree at all.
+        // The root is always present, unless there is no tree.
         let Some(above) = self.at.paths.upwards(held).skip(1).find_map(position) else {
             return;
         };
-        // A comparison has its own row for what has no samples any more.
+        // A comparison has a row of its own for a function that has no samples any more.
         if let Some(same) = self.same_function(above, &row, trees) {
             self.at.cursor.rename(self.rows[same].path);
             return;
@@ -261,7 +262,7 @@ impl Side {
             Joint::Middle | Joint::Chain { line: true } => format!("{}│", parent.guides).into(),
             Joint::Last | Joint::Chain { line: false } => format!("{} ", parent.guides).into(),
         };
-        // It is put before the other rows of its parent, if there are some.
+        // It is inserted before the other children of its parent, if there are any.
         let next_is_below = self
             .rows
             .get(above + 1)
@@ -274,8 +275,8 @@ impl Side {
         self.rows.insert(above + 1, row);
     }
 
-    /// Returns the number of the row directly below another one that is of the same function as
-    /// a row that left the tree.
+    /// Returns the index of the row directly below the row `above` that has the same function as a
+    /// row which left the tree.
     fn same_function(&self, above: usize, gone: &TreeRow, trees: &Trees) -> Option<usize> {
         let wanted = gone.function.as_ref()?;
         let depth = self.rows[above].depth;
@@ -297,7 +298,7 @@ impl Side {
         found.map(|(at, _)| at)
     }
 
-    /// Keeps the selected row, in case it is not in the next tree.
+    /// Stores the selected row, in case it is not in the next tree.
     fn remember(&mut self, trees: &Trees) {
         if self.at.cursor.held().is_none() {
             self.at.last_seen = None;
@@ -315,8 +316,8 @@ impl Side {
         }
     }
 
-    /// Moves the selection. Going up from the first row deselects: then the first row is
-    /// selected, whichever it is.
+    /// Moves the selection. Moving up from the first row releases the selected row: from then on
+    /// the first row is selected, whatever it is.
     pub fn go(&mut self, motion: Motion, trees: &Trees) {
         let at = self.index();
         if motion.watches_top(at) {
@@ -328,14 +329,16 @@ impl Side {
         }
     }
 
-    /// Selects the row on a line of the body, from 0 at the top; nothing below the last row.
+    /// Selects the row on a line of the body, counted from 0 at the top. Lines below the last row
+    /// are ignored.
     pub fn select_line(&mut self, line: usize, trees: &Trees) {
         if line < self.shown().len() {
             self.select(self.offset() + line, trees);
         }
     }
 
-    /// Selects a row by its number. A row that was kept though it had left the tree goes now.
+    /// Selects a row by its number. A row that was only shown because it was selected disappears if
+    /// it is not in the tree.
     pub fn select(&mut self, at: usize, trees: &Trees) {
         self.at.touched = true;
         self.at.cursor.select(at, &self.keys, self.height);
@@ -352,8 +355,8 @@ impl Side {
         }
     }
 
-    /// Opens the selected row, and the rows below it as long as there is only one. If it is
-    /// open already, selects the row below it.
+    /// Opens the selected row, and the rows below it as long as there is only one. If it is already
+    /// open, selects the row below it.
     pub fn open(&mut self, trees: &Trees) {
         let Some(row) = self.hold(trees) else {
             return;
@@ -372,8 +375,8 @@ impl Side {
         }
     }
 
-    /// Opens a place, and the one below it as long as that is the only one: nothing else
-    /// could be meant.
+    /// Opens a place, and the places below it as long as there is only one: the user has no other
+    /// choice there.
     fn open_only_way(&mut self, mut path: PathId, mut place: Pair, trees: &Trees) {
         self.at.open.insert(path);
         while let [only] = trees.children(&place)[..]
@@ -385,7 +388,7 @@ impl Side {
         }
     }
 
-    /// Closes the selected row. If it is closed already, selects the row that it is below.
+    /// Closes the selected row. If it is already closed, selects its parent.
     pub fn close(&mut self, trees: &Trees) {
         let Some(row) = self.hold(trees) else {
             return;
@@ -398,7 +401,7 @@ impl Side {
             self.at.unfolded.retain(|id| !is_below(id));
             self.rebuild(trees);
         } else {
-            // Frames of a run have no rows.
+            // Frames folded into a run have no rows.
             let has_row = |path: &PathId| self.keys.contains(path);
             let above = self.at.paths.upwards(row.path).skip(1).find(has_row);
             if let Some(above) = above {
@@ -407,8 +410,7 @@ impl Side {
         }
     }
 
-    /// Opens or closes the selected row. If it stands for a run, gives each frame of the run a
-    /// row.
+    /// Opens or closes the selected row. If it stands for a run, each frame of the run gets a row.
     pub fn toggle(&mut self, trees: &Trees) {
         if self.selected().is_some_and(|row| !row.run.is_empty()) {
             return self.unfold(trees);
@@ -432,8 +434,8 @@ impl Side {
         self.rebuild(trees);
     }
 
-    /// Gives each frame of the selected run a row, and selects the one of that number, from 0
-    /// at the outermost frame.
+    /// Gives each frame of the selected run a row, and selects the one with this number, counted
+    /// from 0 at the outermost frame.
     pub fn unfold_to(&mut self, frame: usize, trees: &Trees) {
         let Some(row) = self.selected() else {
             return;
@@ -446,7 +448,7 @@ impl Side {
         }
     }
 
-    /// Opens all rows that are not small, up to [`OPEN_AT_ONCE`], those near the root first.
+    /// Opens all rows that are not small, at most [`OPEN_AT_ONCE`], those near the root first.
     pub fn open_all(&mut self, trees: &Trees) {
         self.at.touched = true;
         let root = trees.root();
@@ -455,7 +457,7 @@ impl Side {
             is_tiny(samples(place.now), all.max(1))
                 && is_tiny(samples(place.before), all_before.max(1))
         };
-        // Breadth first: if not all can be opened, the rows near the root are.
+        // Breadth first: if not all can be opened, those near the root are.
         let mut waiting = VecDeque::from([(Paths::ROOT, root)]);
         let mut opened = 0;
         while let Some((path, place)) = waiting.pop_front()
@@ -472,7 +474,7 @@ impl Side {
         self.rebuild(trees);
     }
 
-    /// Closes all but what leads to the selected row.
+    /// Closes all rows except those on the way to the selected row.
     pub fn close_all(&mut self, trees: &Trees) {
         self.at.touched = true;
         self.at.open = HashSet::from([Paths::ROOT]);
@@ -481,7 +483,7 @@ impl Side {
         self.rebuild(trees);
     }
 
-    /// Opens the hot path below the selected row and selects its end.
+    /// Opens the hot path below the selected row, and selects its end.
     pub fn open_hot_path(&mut self, trees: &Trees) {
         let Some(row) = self.hold(trees) else {
             return;
@@ -496,7 +498,7 @@ impl Side {
         self.select_path(end, trees);
     }
 
-    /// Selects the place at the end of a way, and opens what leads there.
+    /// Selects the place at the end of a way, and opens the places on the way.
     pub fn select_way(&mut self, way: &[NodeKind], trees: &Trees) {
         self.at.touched = true;
         let open = self.at.open.len();
@@ -504,13 +506,13 @@ impl Side {
             self.at.open.insert(above);
             self.at.paths.child(above, Step::Node(*kind))
         });
-        // The callers of a function are what its row in the tree of callers is opened for.
+        // In the tree of callers, users open the row of a function to see its callers.
         if trees.now.direction() == Direction::BottomUp
             && let Some(place) = trees.find(way)
         {
             self.open_only_way(end, place, trees);
         }
-        // It may be within a run: then it gets a row of its own.
+        // The place may be inside a run: then it gets a row of its own.
         if !self.keys.contains(&end) {
             self.at.unfolded.insert(end);
         }
@@ -520,8 +522,8 @@ impl Side {
         self.select_path(end, trees);
     }
 
-    /// Makes the selected row one that the user selected, so that it stays selected. Returns
-    /// it; None if there is none, or it is no longer in the tree.
+    /// Makes the selected row one that the user has selected, so that it stays selected. Returns
+    /// the row, or `None` if there is none or it is not in the tree any more.
     fn hold(&mut self, trees: &Trees) -> Option<TreeRow> {
         let row = self.selected()?.clone();
         self.at.touched = true;

@@ -1,5 +1,5 @@
-//! The call tree that is shown and, if it is compared with a baseline or with the rest of the
-//! time, the other tree. What is at the same place in both trees is one *place*, a [`Pair`].
+//! The call tree that is shown and, if it is compared with a baseline or with the rest of the time,
+//! the other tree. A *place*, a [`Pair`], is one position in both trees.
 
 use super::paths::Step;
 use crate::desk::Ask;
@@ -15,22 +15,23 @@ pub struct Trees {
     pub now: CallTree,
     before: Option<Before>,
     /// The places below the root. In a tree of callers that is every function: too many to be
-    /// found again at each key.
+    /// searched for again at each key press.
     first: Vec<Pair>,
 }
 
+/// The tree that is compared with.
 #[derive(Debug)]
 struct Before {
     tree: CallTree,
     sides: Sides,
-    /// If this is set, `tree` is of all time that is kept, with the part that is shown: the
-    /// rest is compared with, which is the difference of the two.
+    /// If this is set, `tree` covers all time that is kept, including the part that is shown. It is
+    /// compared with the rest, which is the difference of the two.
     rest: Option<PartTest>,
 }
 
 impl Trees {
-    /// Makes the tree of the query, and that of the baseline if there is one; None if
-    /// cancelled.
+    /// Counts the tree of the query, and that of the baseline if there is one. Returns `None` if it
+    /// was cancelled.
     pub fn new<W>(
         ask: &Ask<W>,
         direction: Direction,
@@ -63,14 +64,14 @@ impl Trees {
         trees
     }
 
-    /// The places below the root, in the order of [`Trees::children`].
+    /// Returns the places below the root, in the order of [`Trees::children`].
     pub fn first(&self) -> &[Pair] {
         &self.first
     }
 
-    /// Makes the tree of a part of the time that is kept, to be compared with all the rest of
-    /// it; None if cancelled. The tree of the rest is not made: its samples are those of the
-    /// whole time less those of the part, place by place.
+    /// Counts the tree of a part of the time that is kept, to be compared with the rest. Returns
+    /// `None` if it was cancelled. The tree of the rest is not built: its samples are those of the
+    /// whole time minus those of the part, place by place.
     pub fn of_range<W>(
         ask: &Ask<W>,
         range: TimeRange,
@@ -96,21 +97,21 @@ impl Trees {
         Some(Self::with_first(now, Some(before)))
     }
 
-    /// The test of whether a share surely differs from that in the rest of the time; None if a
-    /// baseline is compared with, or nothing.
+    /// Returns the test of whether a share differs significantly from that in the rest of the time.
+    /// Returns `None` if a baseline is compared with, or nothing.
     pub fn rest(&self) -> Option<&PartTest> {
         self.before.as_ref()?.rest.as_ref()
     }
 
-    /// How many samples a place had before, or has in the rest of the time; 0 if nothing is
-    /// compared.
+    /// Returns how many samples a place had in the baseline, or has in the rest of the time; 0 if
+    /// nothing is compared.
     pub fn was(&self, place: &Pair) -> u64 {
         self.before
             .as_ref()
             .map_or(0, |before| before.samples(place))
     }
 
-    /// How many samples and seconds both sides have; None if nothing is compared.
+    /// Returns the samples and seconds of both sides, or `None` if nothing is compared.
     pub fn sides(&self) -> Option<&Sides> {
         self.before.as_ref().map(|before| &before.sides)
     }
@@ -123,7 +124,7 @@ impl Trees {
         }
     }
 
-    /// The place at the end of a way from the root; None if the tree that is shown does not
+    /// Returns the place at the end of a way from the root, or `None` if the shown tree does not
     /// have it.
     pub fn find(&self, way: &[NodeKind]) -> Option<Pair> {
         let is_it = |child: &Pair, kind: &NodeKind| child.now.is_some_and(|n| n.kind == *kind);
@@ -137,8 +138,8 @@ impl Trees {
         })
     }
 
-    /// The places below a place: the one with most samples first or, if trees are compared, the
-    /// one that changed most, up or down.
+    /// Returns the places below a place: the one with most samples first or, if trees are compared,
+    /// the one that changed most, up or down.
     pub fn children(&self, place: &Pair) -> Vec<Pair> {
         if *place == self.root() {
             self.first.clone()
@@ -160,7 +161,7 @@ impl Trees {
         }
     }
 
-    /// Whether there is anything below a place, in either tree.
+    /// Whether there are places below a place in either tree.
     pub fn has_children(&self, place: &Pair) -> bool {
         let now = place.now.as_ref();
         let was = self.before.as_ref().zip(place.before.as_ref());
@@ -168,20 +169,20 @@ impl Trees {
             || was.is_some_and(|(before, node)| before.tree.has_children(node))
     }
 
-    /// Returns the hot path below a place. The weight of a place is its samples or, if trees
-    /// are compared, its change, which may be below 0. From each place the path
-    /// 1. goes to the child with most samples, or with most change in the direction of the
-    ///    place's own;
-    /// 2. ends if its weight is less than `share` of the weight of the place, but not at the
-    ///    root;
-    /// 3. ends at a place of weight 0, and where nothing is below.
+    /// Returns the hot path below a place. The weight of a place is its samples or, if trees are
+    /// compared, its change, which may be negative. At each place the path
+    /// 1. goes to the child with most samples, or with most change in the direction of the place's
+    ///    own change,
+    /// 2. ends if the weight of that child is less than `share` of the weight of the place, except
+    ///    at the root,
+    /// 3. ends at a place of weight 0, and at a place without children.
     pub fn hot_path(&self, place: &Pair, share: f64) -> Vec<Pair> {
         let weight = |pair: &Pair| match &self.before {
             Some(before) => before.change(pair),
             None => samples(pair.now) as f64,
         };
-        // Of many programs none need have half of all samples: there the way goes to
-        // the one that has most.
+        // Of many programs none may have half of all samples. There the path goes to the one with
+        // most.
         let is_all = |place: &Pair| {
             let node = place.now.or(place.before);
             node.is_none_or(|node| matches!(node.kind, NodeKind::Root))
@@ -203,8 +204,8 @@ impl Trees {
         }
     }
 
-    /// Returns the step that leads to a place from the one above: `Gone` if only the tree
-    /// compared with has it.
+    /// Returns the step that leads to a place from its parent: `Gone` if only the tree compared
+    /// with has the place.
     pub fn step(&self, place: &Pair) -> Step {
         match (place.now, place.before) {
             (Some(node), _) => Step::Node(node.kind),
@@ -213,14 +214,14 @@ impl Trees {
         }
     }
 
-    /// Returns the name of a place, from the tree that is shown if that has it.
+    /// Returns the name of a place, from the shown tree if it has the place.
     pub fn name(&self, place: &Pair) -> Arc<str> {
         self.node(place)
             .map(|(tree, node)| tree.name(node.kind))
             .unwrap_or_default()
     }
 
-    /// The function of a place; None for the root and for groups.
+    /// Returns the function of a place, or `None` for the root and for groups.
     pub fn function(&self, place: &Pair) -> Option<Function> {
         let (tree, node) = self.node(place)?;
         Some(tree.function(function_id(&node)?))
@@ -234,9 +235,9 @@ impl Trees {
 }
 
 impl Before {
-    /// How many samples a place has on the side compared with:
-    /// 1. of a baseline: its samples in that tree;
-    /// 2. of the rest of the time: its samples in the whole time less those in the part shown.
+    /// Returns how many samples a place has on the side compared with:
+    /// 1. for a baseline: its samples in that tree,
+    /// 2. for the rest of the time: its samples in the whole time minus those in the shown part.
     fn samples(&self, pair: &Pair) -> u64 {
         let samples_here = match self.rest {
             Some(_) => samples(pair.now),
@@ -245,13 +246,13 @@ impl Before {
         samples(pair.before).saturating_sub(samples_here)
     }
 
-    /// By how much the place is more now, in the unit of the two sides: see `Sides::change`.
+    /// Returns by how much the place has grown, in the unit of the two sides: see `Sides::change`.
     fn change(&self, pair: &Pair) -> f64 {
         self.sides.change(self.samples(pair), samples(pair.now))
     }
 }
 
-/// Returns the place of a node that nothing is compared with.
+/// Returns the place of a node if nothing is compared.
 pub fn alone(node: Node) -> Pair {
     Pair {
         now: Some(node),
@@ -264,7 +265,7 @@ pub fn samples(node: Option<Node>) -> u64 {
     node.map_or(0, |node| node.samples)
 }
 
-/// Returns the function of a node; None for the root and for groups.
+/// Returns the function of a node, or `None` for the root and for groups.
 pub fn function_id(node: &Node) -> Option<FunctionId> {
     match node.kind {
         NodeKind::Function { id, .. } => Some(id),

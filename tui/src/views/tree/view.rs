@@ -1,4 +1,4 @@
-//! The call tree as the app sees it.
+//! The call tree as the app sees it: its implementation of [`View`].
 
 use super::{Tree, TreePosition, draw};
 use crate::action::{Action, FoldAction};
@@ -29,8 +29,8 @@ impl View for Tree {
         self.select_line(line);
     }
 
-    // Rows are counted and not their samples: those of a row are also in the rows above it,
-    // so that a sum would count them several times.
+    // The matching rows are counted, not their samples: samples of a row are also in the rows above
+    // it, so that a sum would count them several times.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let of = self.side().rows().len();
         Some(Found::of_rows(self.find()?, self.found(), of))
@@ -44,7 +44,7 @@ impl View for Tree {
         self.select_found(down, including)
     }
 
-    // The function may have no row yet: it is looked for in the tree that comes next.
+    // The function may have no row yet. It is searched for in the next tree.
     fn reveal(&mut self, function: FunctionId) -> bool {
         self.link(function);
         true
@@ -75,8 +75,8 @@ impl View for Tree {
         }
     }
 
-    // Rows are always by samples, and no column can be chosen. Inverting asks for the tree
-    // of the other direction.
+    // Rows are always sorted by samples, so no column can be chosen. Inverting asks for the tree of
+    // the other direction.
     fn sort(&mut self, _: &Context<'_>, order: Sort) {
         if order == Sort::Invert {
             self.invert();
@@ -132,8 +132,8 @@ impl View for Tree {
         Done::Here
     }
 
-    // Without a selected row there is nothing to open. A leaf still offers to go to the row
-    // above and, if it stands for a run of frames, to unfold that.
+    // Without a selected row there is nothing to open. On a leaf, closing goes to the row above,
+    // and a run can be unfolded.
     fn offers(&self, _: &Context<'_>, action: Action) -> bool {
         let Some(row) = self.selected() else {
             return !matches!(action, Action::Fold(_) | Action::HotPath);
@@ -142,7 +142,7 @@ impl View for Tree {
         match action {
             Action::HotPath | Action::Fold(FoldAction::Open) => !is_leaf,
             Action::Fold(FoldAction::Toggle) => !is_leaf || !row.run.is_empty(),
-            // A row that is not open leads to the one above.
+            // On a row that is not open, closing goes to the row above.
             Action::Fold(FoldAction::Close) => row.depth > 0 || row.fold == Fold::Open,
             _ => true,
         }

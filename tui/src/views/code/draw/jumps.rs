@@ -1,12 +1,13 @@
-//! Arrows beside instructions: where the selected one jumps to, what jumps there, and
-//! the loops with most samples, as far as both ends are on the screen and there are
-//! lanes for them.
+//! Arrows beside instructions: where the selected instruction jumps to, what jumps to it, and the
+//! loops with most samples. An arrow is drawn only if both of its ends are on the screen and a lane
+//! is free.
 
 use crate::views::code::{Code, Jump};
 use profile::few;
 
-/// Returns how many lanes there are for arrows to the left of the code, where `room` cells are
-/// left for both. 0 if there are no jumps, or instructions need the room.
+/// Returns the number of lanes for arrows to the left of the code. `room` is the number of cells
+/// for arrows and code together. Returns 0 if there are no jumps, or if the code needs all of the
+/// room.
 pub fn lanes(code: &Code, room: usize) -> usize {
     match room {
         _ if code.jumps().is_empty() => 0,
@@ -16,12 +17,12 @@ pub fn lanes(code: &Code, room: usize) -> usize {
     }
 }
 
-/// Returns how many cells the lanes take, with one for the arrow's point and one blank.
+/// Returns the width of the lanes in cells, including one cell for the arrow's point and one blank.
 pub fn width(lanes: usize) -> usize {
     if lanes == 0 { 0 } else { lanes + 2 }
 }
 
-/// Returns the text that stands before each row on the screen, of the width of the lanes:
+/// Returns the text before the code of each row on the screen, which is as wide as the lanes:
 ///
 /// ```text
 /// ┌─►  lane 1, the outer one: a loop around
@@ -42,7 +43,7 @@ pub fn gutters(code: &Code, lanes: usize) -> Vec<String> {
     for (jump, lane) in &chosen {
         draw(&mut grid, jump, *lane, lanes, rows.start);
     }
-    // Arrow points are drawn last: where one jump ends another may begin.
+    // Arrow points are drawn last: a row may be the end of one jump and the start of another.
     for (jump, _) in &chosen {
         grid[jump.to - rows.start][lanes] = '►';
     }
@@ -50,11 +51,12 @@ pub fn gutters(code: &Code, lanes: usize) -> Vec<String> {
 }
 
 /// Returns the jumps that are drawn, each with its lane; lane 0 is next to the code. Jumps are
-/// tried in this order, and left out if there is no lane for them beside those before:
-/// 1. those from or to the selected row,
-/// 2. loops that were hit, most samples first;
+/// tried in this order, and left out if no lane is free beside the earlier ones:
+/// 1. jumps from or to the selected row,
+/// 2. loops that have samples, most samples first.
 ///
-/// of equals the shorter one, then the upper one. Forward jumps are drawn only if 1 holds.
+/// Among equals the shorter one comes first, then the upper one. Forward jumps are drawn only in
+/// case 1.
 fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, usize)> {
     let is_own = |jump: &Jump| Some(jump.from) == selected || Some(jump.to) == selected;
     let is_hot = |jump: &Jump| jump.is_loop() && jump.samples > 0;
@@ -79,9 +81,9 @@ fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, us
     placed
 }
 
-/// Gives each jump a lane: short jumps come first, and each takes the free lane nearest to the
-/// code. A lane is free if all jumps in it end above or begin below, or lead to the same row.
-/// None if there are too few lanes.
+/// Assigns a lane to each jump: short jumps first, each to the free lane nearest to the code. A
+/// lane is free if all jumps in it end above, begin below, or lead to the same row. Returns `None`
+/// if there are too few lanes.
 fn place(jumps: &[Jump], lanes: usize) -> Option<Vec<(Jump, usize)>> {
     let mut jumps = jumps.to_vec();
     few::sort_by_key(&mut jumps, |jump| {
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn any_jumps_are_drawn() {
-        // Every pair of rows, whatever is selected.
+        // All pairs of rows, with and without a selected row.
         let mut all = Vec::new();
         for from in 0..7 {
             all.extend((0..7).map(|to| jump(from, to, (from * to) as u64)));

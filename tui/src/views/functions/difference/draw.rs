@@ -1,5 +1,5 @@
-//! The functions against a baseline: how much more or less time each takes, and
-//! whether that could be chance. A sign and a word say what colors say.
+//! Draws the functions against a baseline: how much more or less time each takes, and whether that
+//! may be chance. Everything that colors say is also said by a sign or a word.
 
 use super::Difference;
 use crate::geometry::WIDTH_WITH_MODULE;
@@ -16,15 +16,15 @@ use profile::diff::{Diff, DiffRow, Side};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// The column that this list is sorted by: there is no other order than by change.
+/// The column that this list is sorted by, the change, which is the only possible order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ByChange;
 
-/// The number of the column with the name, where there is room for all columns.
+/// The position of the column with the name if there is room for all columns.
 const NAME: usize = 4;
 
-/// Draws the heads and the rows of the difference, and below them the sum of what did not fit.
-/// In a narrow terminal only change, certainty and name are drawn.
+/// Draws the heads and the rows of the difference, and below them the sum of the rows that did not
+/// fit. In a narrow terminal only change, certainty and name are drawn.
 pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -45,7 +45,7 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     for (at, row) in shown.take(list.visible()) {
         let mut cells = cells(row, diff, theme);
         if heads.width < WIDTH_WITH_MODULE {
-            // Change, certainty and name are left.
+            // Change, certainty and name are kept.
             let kept = [0, 3, NAME].map(|at| std::mem::take(&mut cells[at]));
             cells = kept.into();
         }
@@ -61,8 +61,7 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     if diff.rows.is_empty() {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
-    // The rows that did not fit are the ones that changed least: their changes are added up,
-    // with their signs.
+    // The rows that did not fit are those that changed least. Their signed changes are summed up.
     let below = diff
         .rows
         .len()
@@ -87,7 +86,7 @@ pub fn detail(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String
     } else {
         "could be chance"
     };
-    // The unit is that of the columns: a share may fall while the time rises.
+    // The same unit as in the columns: a share may fall although the time rises.
     let sides = diff.sides();
     let unit = if sides.have_time() { " ms/s" } else { "%" };
     let amount = |side: &Side, samples| format!("{:.1}", sides.amount(side, samples));
@@ -102,7 +101,7 @@ pub fn detail(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String
     )
 }
 
-/// Says in a sentence how the change of the selected function was judged.
+/// Returns the sentence that says how the change of the selected function was judged.
 pub fn explain(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String {
     match list.selected(diff) {
         Some(row) => judgement(
@@ -116,8 +115,8 @@ pub fn explain(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> Strin
     }
 }
 
-/// Returns the columns for a width in cells. All numbers are in one unit, that of the
-/// change: ms per second, or percent where a side has no time.
+/// Returns the columns for a width in cells. All numbers have the same unit as the change: ms per
+/// second, or percent if a side has no time.
 fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
     let mut columns = vec![Column::right(head(has_time, theme), 9, Some(ByChange))];
     let has_all = width >= WIDTH_WITH_MODULE;
@@ -139,21 +138,20 @@ fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
     columns
 }
 
-/// Returns by how much the self time of a function changed from A to B; negative if it
-/// became less.
+/// Returns by how much the self time of a function changed from A to B; negative if it became less.
 fn change(diff: &Diff, row: &DiffRow) -> f64 {
     diff.sides().change(row.a_self, row.b_self)
 }
 
-/// Returns all cells of a row. A function that is on one side only is marked by a sign and
-/// in words, as colors may be missing.
+/// Returns all cells of a row. A function that exists on one side only is marked by a sign and in
+/// words, because colors may be missing.
 fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let sides = diff.sides();
     let sure = if row.sure { "yes" } else { "~" };
     let name = names::short(&row.name);
     let module = names::module(&row.module);
-    // The words stand where they take no room of the name.
+    // The words are in the module's column, where they do not shorten the name.
     let (name, module) = match (row.is_new(), row.is_gone()) {
         (true, _) => (format!("+ {name}"), format!("new, {module}")),
         (_, true) => (format!("- {name}"), format!("gone, {module}")),

@@ -1,4 +1,5 @@
-//! Beside what is missing: in which modules, and when samples were lost.
+//! Draws the modules in which something is missing, and the seconds in which samples were lost,
+//! beside the lines of Health.
 
 use crate::calendar;
 use crate::context::Context;
@@ -11,19 +12,19 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Seconds that are listed at most.
+/// Maximum number of seconds that are listed.
 const LOSSES_MAX: usize = 5;
 
-/// Draws the modules of the window with what they lack, most samples first, and at the bottom
-/// the seconds in which samples were lost.
+/// Draws the modules of the window with what they lack, most samples first, and at the bottom the
+/// seconds in which samples were lost.
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let columns = columns(heads.width);
-    // Nothing is selected here, and nothing sorted.
+    // Nothing is selected here, and nothing can be sorted.
     table::render_heads(&columns, ((), ""), theme, frame, heads);
     let losses = losses(cx);
     let room = usize::from(body.height).saturating_sub(losses.len());
     let rows = modules(cx.shown);
-    // If not all have room, the last line has the sum of the others.
+    // If there is not enough room for all, the last line sums up the others.
     let shown = if rows.len() > room {
         room.saturating_sub(1)
     } else {
@@ -49,7 +50,7 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, b
         say(&text, theme.dim(), frame, line);
         line.y += 1;
     }
-    // The losses stand at the bottom, whatever is above them.
+    // The losses are always at the bottom.
     line.y = body.bottom() - losses.len() as u16;
     for (number, text) in losses.iter().enumerate() {
         let style = if number == 0 {
@@ -70,12 +71,12 @@ fn say(text: &str, style: Style, frame: &mut Frame, line: Rect) {
         .set_stringn(line.x, line.y, text, room, style);
 }
 
-/// The number of the column with the module.
+/// The position of the column with the module.
 const MODULE: usize = 4;
 
-/// Returns the columns: share of all samples on top of stacks, how much of it has names,
-/// functions, stacks that were cut here, the module, and where its names are from or why
-/// there are none.
+/// Returns the columns: share of all samples on top of stacks, how much of that has names, number
+/// of functions, number of stacks cut here, the module, and where its names come from or why there
+/// are none.
 fn columns(width: u16) -> Vec<Column<()>> {
     let mut columns = vec![
         Column::right("SELF%", 6, None),
@@ -90,7 +91,7 @@ fn columns(width: u16) -> Vec<Column<()>> {
     columns
 }
 
-/// Returns the cells of a module. Where no stack was cut, that cell is empty.
+/// Returns the cells of a module. The cell of cut stacks is empty if there are none.
 fn cells(row: &ModuleRow, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let some = |count: u64| match count {
@@ -125,7 +126,8 @@ fn cells(row: &ModuleRow, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style
     ]
 }
 
-/// The last seconds in which samples were lost, under a head; nothing if none were.
+/// Returns lines about the last seconds in which samples were lost, with a heading. Empty if none
+/// were lost.
 fn losses(cx: &Context<'_>) -> Vec<String> {
     let Some(losses) = &cx.shown.run.losses else {
         return Vec::new();
@@ -135,7 +137,7 @@ fn losses(cx: &Context<'_>) -> Vec<String> {
         .view
         .as_ref()
         .map_or(0, |view| view.info().epoch_unix_ms);
-    // The newest come first; of those before them only the number is told.
+    // The newest come first. Older ones are only counted.
     let mut seconds = losses.by_second();
     let earlier = seconds.len().saturating_sub(LOSSES_MAX);
     let mut lines: Vec<String> = seconds
