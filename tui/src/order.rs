@@ -143,7 +143,6 @@ fn on_or_off(argument: &str) -> Result<bool, String> {
     }
 }
 
-/// Reads which probes are meant: `this` or `all`.
 /// Parses which probes an order applies to: `this` or `all`.
 fn probe(argument: &str) -> Result<ProbeChoice, String> {
     match argument {

@@ -258,7 +258,6 @@ impl Run {
         }
     }
 
-    /// Handles what woke the loop up. Returns why the screen is to be left; None to go on.
     /// Handles the event that ended the loop's wait. Returns why the screen has to end, or `None`
     /// to go on.
     async fn handle(&mut self, woken: Woken) -> io::Result<Option<Exit>> {

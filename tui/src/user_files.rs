@@ -54,9 +54,8 @@ impl From<rustix::io::Errno> for Refusal {
     }
 }
 
-/// How a whole file is written.
-#[derive(Debug, Clone, Copy)]
 /// How a complete file is written.
+#[derive(Debug, Clone, Copy)]
 pub struct Manner {
     /// Whether it may replace an existing file.
     pub replaces: bool,
@@ -186,7 +185,6 @@ impl<'a> UserFiles<'a> {
         self.run(|| NewFile::begin(FolderEntry::open(path)?, Mode::from_raw_mode(0o666)))
     }
 
-    /// Gives a file its name. An error if something has this name.
     /// Gives a file its name. Returns an error if the name is taken.
     pub fn publish(self, new: NewFile) -> Result<(), Refusal> {
         self.run(move || new.publish().map(drop))

@@ -23,7 +23,7 @@ impl App {
             Some(Strip::Seconds) => self.seconds.question(&self.shown).map(Question::new),
             Some(Strip::Cpus) | None => None,
         };
-        // The view of functions asks no question itself, so that its pane can use the first place.
+        // The view of functions asks no question itself, so its pane can ask in place of the view.
         let of_pane = of_pane.map(match self.view {
             ViewId::Functions => Effect::Ask,
             _ => Effect::AskBeside,

@@ -1,5 +1,5 @@
-//! What a key does depends on the mode: the find line takes text, the help and
-//! the output scroll, everything else is an action.
+//! Handles keys by the mode of the app: the find line takes text, the help and the output scroll,
+//! and everywhere else a key starts an action.
 
 use super::{Action, App, Effect};
 use crate::app::mode::{Detail, FilterPrompt, Mode};
@@ -19,12 +19,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;
 use std::time::Duration;
 
-/// The longest pattern of a find, in bytes. A longer one was pasted by mistake.
+/// Maximum length of a pattern, in bytes. A longer text was pasted by mistake.
 const FIND_LENGTH_MAX: usize = 200;
 
-/// Handles a key press in whatever mode the app is in.
+/// Handles a key press in any mode.
 pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
-    // What was said goes with the next key, whatever that does.
+    // A notice disappears with the next key, whatever that key does.
     let said = std::mem::take(&mut app.detail);
     if matches!(app.mode, Mode::Browse)
         && let Some(Action::DetailLeft | Action::DetailRight) = asked(app, key)
@@ -38,8 +38,8 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     app.detail_shift = 0;
-    // Esc first closes what is open or said. Only the message about a step that was just
-    // undone does not count, so that Esc can undo several steps in a row.
+    // Esc first closes what is open, or a notice. The notice about a step that was just undone is
+    // an exception, so that Esc can undo several steps in a row.
     let is_open = !matches!(said, Detail::Row | Detail::Notice(Notice::Undone(_)));
     let is_closed_first = is_open && app.find().is_none();
     let is_question = matches!(said, Detail::Notice(Notice::MayFetch { .. }));
@@ -47,13 +47,13 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         app.fetching.is_put_away |= is_question;
         return Vec::new();
     }
-    // The two letters answer only as long as the question is on the screen; otherwise they
-    // are keys like all others.
+    // The two letters answer the question only while it is on the screen. Otherwise they are
+    // ordinary keys.
     if is_question && let KeyCode::Char(answer @ (FETCH | NEVER)) = key.code {
         return app.apply_for_key(Order::Fetch(answer == FETCH));
     }
-    // In a mode that takes text, letters are text. What means nothing to it may still quit,
-    // suspend or redraw (see `leave_anyway`).
+    // In a mode that takes text, letters are text. Keys without a meaning in the mode may still
+    // quit, suspend or redraw (see `leave_anyway`).
     match app.mode {
         Mode::Find(_) => type_find(app, key),
         Mode::Filter(_) => type_filter(app, key),
@@ -77,7 +77,7 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
             app.mode = Mode::Browse;
             Vec::new()
         }
-        // Who searches the help looks for an action.
+        // A user who searches the help is looking for an action.
         Mode::Help { .. } if key.code == KeyCode::Char('/') => {
             app.open_palette();
             Vec::new()
@@ -88,13 +88,12 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
-/// Returns the action that a key has in the view that has the keys; None if it has none.
+/// Returns the action of a key in the view that has the keys, if any.
 fn asked(app: &App, key: KeyEvent) -> Option<Action> {
     app.keymap.find(key, app.focus())
 }
 
-/// Carries out an action in the view that has the keys. Clicks and the palette come here as
-/// well.
+/// Carries out an action in the view that has the keys. Clicks and the palette call it as well.
 pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     if let Some(motion) = as_motion(action) {
         app.go(motion);
@@ -152,8 +151,8 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Carries out the actions that need something from outside of the app, and those that
-/// views have of their own.
+/// Carries out the actions that need something outside of the app, and those that only one view
+/// knows.
 fn ask(app: &mut App, action: Action) -> Vec<Effect> {
     match action {
         Action::Quit => vec![Effect::Quit],
@@ -170,7 +169,7 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
     }
 }
 
-/// Closes what was opened last, else undoes the last step.
+/// Closes what was opened last, or else undoes the last step.
 fn go_back(app: &mut App) -> Vec<Effect> {
     if close_innermost(app) {
         return Vec::new();
@@ -178,15 +177,14 @@ fn go_back(app: &mut App) -> Vec<Effect> {
     app.apply_for_key(Order::Back)
 }
 
-/// Closes what was opened last: a find, what is zoomed into, marks, the focus on what
-/// stands beside the view. Returns false if nothing of that is open.
+/// Closes what was opened last: a search, a zoom, marks, the focus on the second view. Returns
+/// false if none of these is open.
 fn close_innermost(app: &mut App) -> bool {
     if app.find().is_some() {
         app.set_find(None);
         return true;
     }
-    // What the view had open before the newest step of the history is closed by undoing
-    // that step.
+    // What the view had open before the newest step of the history is closed by undoing that step.
     let here = app.pane_here();
     let before = app.history.last().and_then(|place| place.of(here));
     if app.views.get_mut(here).close_innermost(before) {
@@ -209,7 +207,7 @@ fn close_innermost(app: &mut App) -> bool {
     has_marks
 }
 
-/// Returns the movement that an action is; None if it is no movement.
+/// Returns the movement of an action, or `None` if it is not a movement.
 pub(super) fn as_motion(action: Action) -> Option<Motion> {
     let page = |down, half| Motion::Page { down, half };
     Some(match action {
@@ -225,7 +223,8 @@ pub(super) fn as_motion(action: Action) -> Option<Motion> {
     })
 }
 
-/// Copies a text to the terminal's clipboard, and says so. Nothing happens without a text.
+/// Copies a text to the terminal's clipboard, and shows that in a notice. Does nothing without a
+/// text.
 fn copy(app: &mut App, what: impl Fn(&App) -> Option<String>) -> Vec<Effect> {
     let Some(name) = what(app) else {
         return Vec::new();
@@ -234,7 +233,7 @@ fn copy(app: &mut App, what: impl Fn(&App) -> Option<String>) -> Vec<Effect> {
     vec![Effect::Copy(name)]
 }
 
-/// Opens the line in which a pattern is typed. The find of before is kept for Esc.
+/// Opens the line for a pattern. The previous search is stored for Esc.
 fn open_find(app: &mut App) {
     let before = app.find().map(|found| found.find.clone());
     app.mode = Mode::Find(Prompt {
@@ -243,7 +242,7 @@ fn open_find(app: &mut App) {
     });
 }
 
-/// Opens the line in which the filter is edited, with the present one in it.
+/// Opens the line in which the filter is edited, filled with the present filter.
 fn open_filter(app: &mut App) {
     let text = app.knobs.filter.to_string();
     app.mode = Mode::Filter(FilterPrompt {
@@ -252,8 +251,7 @@ fn open_filter(app: &mut App) {
     });
 }
 
-/// Handles a key while the filter is edited: Enter applies it, Esc leaves everything as it
-/// was.
+/// Handles a key while the filter is edited: Enter applies it, Esc leaves the filter unchanged.
 fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let Mode::Filter(prompt) = &mut app.mode else {
         return Vec::new();
@@ -277,7 +275,7 @@ fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Opens the output of the started command, or says that there is none.
+/// Opens the output of the started command, or shows a notice that there is none.
 fn open_output(app: &mut App) {
     if app.shown.run.command_output.is_empty() {
         app.detail = Detail::Notice(Notice::NoOutput);
@@ -286,15 +284,14 @@ fn open_output(app: &mut App) {
     }
 }
 
-/// Handles a key while a pattern is typed. Each key finds anew, so that the rows are marked
-/// while the pattern grows. Esc, and Backspace in an empty line, bring back the find of
-/// before.
+/// Handles a key while a pattern is typed. Each key searches again, so that the matching rows are
+/// highlighted while the pattern grows. Esc, and Backspace in an empty line, bring back the
+/// previous search.
 fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let Mode::Find(prompt) = &mut app.mode else {
         return Vec::new();
     };
-    // Control makes no text: it is Ctrl-U, which empties the line, or what `leave_anyway`
-    // knows.
+    // Keys with Ctrl are not text: Ctrl-U empties the line, others go to `leave_anyway`.
     let control = key
         .modifiers
         .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
@@ -318,7 +315,7 @@ fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
             if prompt.error.is_none() {
                 let empty = prompt.text.is_empty();
                 app.mode = Mode::Browse;
-                // As in less: an empty pattern repeats the last one.
+                // As in less, an empty pattern repeats the last search.
                 if app.find().is_some() {
                     app.select_found(true, !empty);
                 }
@@ -331,8 +328,7 @@ fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Carries out the actions that work while a line is being typed: quitting, suspending,
-/// redrawing.
+/// Carries out the actions that work while a line is being typed: quitting, suspending, redrawing.
 pub(super) fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     match asked(app, key) {
         Some(action @ (Action::Quit | Action::Suspend | Action::Redraw)) => ask(app, action),
@@ -340,8 +336,8 @@ pub(super) fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
-/// Finds what is in the line. A pattern that cannot be read leaves the last find as it is,
-/// as it may be half a pattern, such as an open bracket.
+/// Searches for the typed pattern. An invalid pattern leaves the last search unchanged, because it
+/// may be incomplete, such as an open bracket.
 fn find_as_typed(app: &mut App) {
     let Mode::Find(prompt) = &mut app.mode else {
         return;
@@ -364,8 +360,8 @@ fn find_as_typed(app: &mut App) {
     app.set_find(find);
 }
 
-/// Carries out an action while the help or the output is open: it closes, changes or
-/// scrolls what is open, or leaves the screen.
+/// Carries out an action while the help or the output is open: it closes, changes or scrolls what
+/// is open, or leaves the screen.
 fn act_in_pane(app: &mut App, action: Action) -> Vec<Effect> {
     match action {
         Action::Back => app.mode = Mode::Browse,
@@ -387,13 +383,12 @@ fn act_in_pane(app: &mut App, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Scrolls the help or the output. The help counts lines from its start, the output from
-/// its end.
+/// Scrolls the help or the output. The help counts lines from its start, the output from its end.
 fn scroll(app: &mut App, motion: Motion) {
     let page = usize::from(app.size.height.saturating_sub(4)).max(1);
     let two_columns = help::has_two_columns(app.size.width);
     let view = app.focus();
-    // `upwards` says that a larger number shows what is further up.
+    // `upwards` says that a larger number means further up.
     let (scroll, max, upwards) = match &mut app.mode {
         Mode::Help { scroll } => {
             let lines = help::line_count(&app.keymap, view, two_columns);
@@ -427,12 +422,12 @@ fn scroll(app: &mut App, motion: Motion) {
     .min(max);
 }
 
-/// How soon the next letter follows while somebody types.
+/// Maximum time between two letters of a word that the user is typing.
 const TYPED_WITHIN: Duration = Duration::from_millis(700);
 
 impl App {
-    /// Whether a key belongs to the words of a find that was asked for where there is none:
-    /// they must not be taken for orders.
+    /// Whether a key belongs to a pattern that the user types although the view has no search. Its
+    /// letters must not be taken for actions.
     fn is_typed_in_vain(&mut self, key: KeyEvent) -> bool {
         let Some(last) = self.find_in_vain.take() else {
             return false;
@@ -452,8 +447,9 @@ impl App {
         is_it
     }
 
-    /// Says where a key works that does nothing in this view. A key may mean different
-    /// things in different views: the one with most views is told, of the others the views.
+    /// Shows in which views a key works that does nothing in this one. A key may mean different
+    /// things in different views: the meaning with most views is explained, and of the others the
+    /// views are named.
     fn say_where_it_works(&mut self, key: KeyEvent) {
         let mut label = None;
         let mut meanings: Vec<(&'static str, Vec<ViewId>)> = Vec::new();
@@ -477,7 +473,7 @@ impl App {
         if finds.flat_map(|it| &it.keys).any(|each| each.is(key)) {
             self.find_in_vain = Some(self.now);
         }
-        // Of several with as many views the first one in the table.
+        // If several meanings have equally many views, the first one in the table comes first.
         meanings.sort_by_key(|(_, views)| std::cmp::Reverse(views.len()));
         let Some(((what, views), others)) = meanings.split_first() else {
             self.detail = Detail::Notice(Notice::NoSuchKey);
@@ -492,7 +488,7 @@ impl App {
         });
     }
 
-    /// Scrolls the detail line by half its width, as far as there is something to see.
+    /// Scrolls the detail line by half its width, if there is more text in that direction.
     fn shift_detail(&mut self, is_right: bool) {
         if !is_right {
             self.detail_shift = self.detail_shift.saturating_sub(1);
@@ -507,15 +503,13 @@ impl App {
         let theme = Theme::detect(ThemeChoice::default(), |_| None);
         let drawn = self.views.drawn(pane);
         let whole = text::width(&drawn.detail(&self.context_of(pane), room, &theme));
-        // After a step the line begins at (shift + 1) half widths: that has to be in the
-        // text.
+        // After a step the line starts at (shift + 1) half widths, which has to be inside the text.
         if (self.detail_shift + 2) * width / 2 < whole + width / 2 && whole > width {
             self.detail_shift += 1;
         }
     }
 
-    /// Carries out the order that a key stands for, and shows in the detail line what came
-    /// of it.
+    /// Carries out the order of a key, and shows the result in the detail line.
     pub(super) fn apply_for_key(&mut self, order: Order) -> Vec<Effect> {
         match self.apply(order) {
             Ok(applied) => self.show_applied(applied),
@@ -527,14 +521,14 @@ impl App {
     }
 }
 
-/// Returns the names of views as their tabs have them, in the order of the tabs.
+/// Returns the names of views as on their tabs, in the order of the tabs.
 fn view_names<'a>(views: impl IntoIterator<Item = &'a ViewId>) -> String {
     let wanted: Vec<ViewId> = views.into_iter().copied().collect();
     let all = ViewId::ALL.into_iter().chain([ViewId::Page]);
     let names = all
         .filter(|view| wanted.contains(view))
         .map(|view| match view {
-            // It has no tab.
+            // This view has no tab.
             ViewId::Page => "page",
             view => view.short_name(),
         });

@@ -1,4 +1,4 @@
-//! Changing what is counted, and going back.
+//! Changes what is counted, and goes back and forward in the history.
 
 use super::{App, Effect, undo};
 use crate::app::history::ScreenPosition;
@@ -9,7 +9,7 @@ use crate::views::PaneId;
 use std::sync::Arc;
 
 impl App {
-    /// Changes the knobs. If that changes anything, it is a step in the history.
+    /// Changes the knobs. If that makes a difference, it is a step in the history.
     pub(crate) fn turn(&mut self, change: impl FnOnce(&mut Knobs)) {
         let before = self.place();
         change(&mut self.knobs);
@@ -29,9 +29,9 @@ impl App {
         }
     }
 
-    /// Follows up a change of the knobs: counts it if it alters which samples count, and
-    /// shows the engine's report where that is what is asked for. `before` are the knobs as
-    /// they were.
+    /// Follows up on a change of the knobs. If other samples count, the number of turns rises, and
+    /// the engine's report is shown at once if it answers the present knobs. `before` are the
+    /// previous knobs.
     pub(super) fn after_turning(&mut self, before: &Knobs) {
         if !self.knobs.asks_the_same(before) {
             self.asking.turns += 1;
@@ -41,13 +41,13 @@ impl App {
         }
     }
 
-    /// Makes a step in the history. Called before something else is shown.
+    /// Adds the present position to the history. Called before something else is shown.
     pub(super) fn remember(&mut self) {
         let place = self.place();
         self.history.leave(place);
     }
 
-    /// Returns all that is needed to come back here.
+    /// Returns everything that is needed to come back to the present position.
     pub(super) fn place(&self) -> ScreenPosition {
         let tabs = PaneId::ALL
             .iter()
@@ -60,13 +60,14 @@ impl App {
         }
     }
 
-    /// Goes one step back. Returns a notice that says what was undone, if the knobs
-    /// changed; the error says that there is no step.
+    /// Goes one step back. Returns a notice that says what was undone if the knobs have changed.
+    /// The error says that there is no step.
     pub(super) fn go_back(&mut self) -> Result<Option<Notice>, Notice> {
         let here = self.place();
         let place = self.history.back(here.clone()).ok_or(Notice::NoBack)?;
         let undone = undo::words(&here.knobs, &place.knobs);
-        // A view by its number is no step of its own: it is left with the step before it.
+        // Opening a view by its number is not a step. The view is left together with the step
+        // before.
         let left = (place.view != here.view).then(|| place.view.name());
         self.go_to(place);
         let words = undone.map(|what| match left {
@@ -76,7 +77,7 @@ impl App {
         Ok(words.map(Notice::Undone))
     }
 
-    /// Goes one step forward; the error says that there is none.
+    /// Goes one step forward. The error says that there is none.
     pub(super) fn go_forward(&mut self) -> Result<(), Notice> {
         let place = self
             .history
@@ -86,19 +87,19 @@ impl App {
         Ok(())
     }
 
-    /// Takes the knobs and views of a place in the history.
+    /// Restores the knobs and the views of a position in the history.
     fn go_to(&mut self, place: ScreenPosition) {
         let before = std::mem::replace(&mut self.knobs, place.knobs);
-        // No step back takes the baseline away: the user chose it. But the step that put
-        // another in its place brings the one before back.
+        // A step back never removes the baseline, because the user chose it. But undoing the step
+        // that replaced a baseline brings the previous one back.
         if self.knobs.baseline.is_none() {
             self.knobs.baseline.clone_from(&before.baseline);
         }
         for (pane, place) in &place.panes {
             self.views.get_mut(*pane).return_to(&**place);
         }
-        // The selection is not carried over from here: the view shows what it showed when
-        // it was left.
+        // The selection is not carried over: the view shows the selection that it had when it was
+        // left.
         if place.view != self.view {
             self.release();
             self.view = place.view;
@@ -107,7 +108,7 @@ impl App {
         self.after_turning(&before);
     }
 
-    /// Makes the window shorter or longer. It ends now, wherever it was before.
+    /// Makes the window shorter or longer. The new window ends now, even if the old one did not.
     pub(super) fn step_window(&mut self, longer: bool) -> Vec<Effect> {
         let window = self.knobs.window;
         self.apply_for_key(Order::Window(if longer {

@@ -1,4 +1,4 @@
-//! Which metric is counted: the next one, one by its name, and why another cannot be.
+//! Chooses the metric: the next one, or one by its name.
 
 use super::apply::Applied;
 use super::{App, Effect, waits};
@@ -11,8 +11,8 @@ use profile::Metric;
 use std::sync::Arc;
 
 impl App {
-    /// Switches to the next metric. In a run that counts only time on CPUs, waits are counted from
-    /// now on. In a file that has no other, says so.
+    /// Switches to the next metric. In a run that counts only time on CPUs, waits are recorded from
+    /// now on. In a file without another metric, a notice says so.
     pub(super) fn next_metric(&mut self) -> Vec<Effect> {
         let next = match self.base.metrics.len() {
             0 | 1 => self.count_more(),
@@ -27,7 +27,7 @@ impl App {
         }
     }
 
-    /// Counts something else than the only metric that there is; an error says why it cannot.
+    /// Starts to record waits if there is only one metric. The error says why that is not possible.
     fn count_more(&mut self) -> Result<Applied, String> {
         if self.base.source.recording.is_some() {
             return Err("this file counts nothing else".into());
@@ -36,7 +36,7 @@ impl App {
         self.count_waits(&first)
     }
 
-    /// Counts by the metric with this number; an error says why it cannot.
+    /// Counts by the metric with this number. The error says why that is not possible.
     fn set_metric(&mut self, metric: usize) -> Result<Applied, String> {
         match self.base.metrics.get(metric) {
             Some(other) if metric > 0 && other.view.is_none() => {
@@ -50,8 +50,9 @@ impl App {
         }
     }
 
-    /// Counts by the metric with this number, and watches the top of the lists: what was there by
-    /// the metric before may be far down by this one, and would hide what is there now.
+    /// Counts by the metric with this number, and scrolls the lists to the top: rows that were at
+    /// the top by the old metric may be far down by the new one, and following them would hide the
+    /// new top.
     pub(super) fn count_by(&mut self, metric: usize) {
         self.turn(|knobs| knobs.metric = metric);
         for list in [ViewId::Functions, ViewId::Processes, ViewId::Threads] {
@@ -59,7 +60,7 @@ impl App {
         }
     }
 
-    /// Counts by the metric of this name; an error says why it cannot.
+    /// Counts by the metric with this name. The error says why that is not possible.
     pub(super) fn choose_metric(&mut self, name: &str) -> Result<Applied, String> {
         let metrics = Arc::clone(&self.base.metrics);
         if let Some(number) = metrics.iter().position(|metric| *metric.name == *name) {

@@ -1,4 +1,4 @@
-//! What receives the keys, and what the detail line shows.
+//! The mode, which decides what the keys do, and the content of the detail line.
 
 use crate::dialogs;
 use crate::lists::find;
@@ -7,6 +7,7 @@ use crate::notice::Notice;
 /// What receives the keys.
 #[derive(Debug, Default)]
 pub enum Mode {
+    /// The view receives the keys.
     #[default]
     Browse,
     /// The find line is open.
@@ -25,14 +26,16 @@ pub enum Mode {
     Output { scroll: usize },
 }
 
-/// The filter while it is typed.
+/// The filter while it is being edited.
 #[derive(Debug, Default)]
 pub struct FilterPrompt {
+    /// The text of the line.
     pub line: dialogs::line_edit::LineEdit,
+    /// Why the text is not a filter.
     pub error: Option<profile::filter::FilterError>,
 }
 
-/// What the detail line shows.
+/// The content of the detail line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// The selected row.
@@ -40,6 +43,6 @@ pub enum Detail {
     Row,
     /// The explanation of the selected row's number.
     Explain,
-    /// What the last key did.
+    /// A notice, such as what the last key did.
     Notice(Notice),
 }

@@ -1,5 +1,5 @@
-//! A click selects a row or opens a view, the wheel moves the selection. The geometry says
-//! what is where. Clicks on the heads of columns come as [`Event::Head`].
+//! Handles the mouse: a click selects a row or opens a view, and the wheel moves the selection. The
+//! geometry says what is at which cell. Clicks on column heads come as [`Event::Head`].
 //!
 //! [`Event::Head`]: super::Event::Head
 
@@ -15,20 +15,20 @@ use std::time::Duration;
 /// How many rows one notch of the wheel moves the selection.
 const WHEEL_LINES: usize = 3;
 
-/// Two clicks on one cell within that time are one double click.
+/// Two clicks on one cell within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);
 
-/// Whether the mouse is ours, and its last click.
+/// Whether mouse events are sent to us, and the last click.
 #[derive(Debug)]
 pub struct Mouse {
-    /// Clicks come to us, not to the terminal.
+    /// Whether mouse events are sent to us and not handled by the terminal.
     pub is_captured: bool,
-    /// Where and when the left button was pressed last.
+    /// Column, row and time of the last press of the left button.
     clicked: Option<(u16, u16, Duration)>,
 }
 
 impl Mouse {
-    /// Makes the state of a mouse that was not clicked yet.
+    /// Creates the state of a mouse that was not clicked yet.
     pub fn new(is_captured: bool) -> Self {
         Mouse {
             is_captured,
@@ -37,7 +37,7 @@ impl Mouse {
     }
 }
 
-/// Handles a click, a turn of the wheel or a drag. Nothing happens while a dialog is open.
+/// Handles a click, a turn of the wheel or a drag. While a dialog is open, nothing happens.
 pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
     if !matches!(app.mode, Mode::Browse) {
         return Vec::new();
@@ -47,8 +47,8 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
         MouseEventKind::ScrollDown => scroll(app, event, Motion::Down(WHEEL_LINES)),
         MouseEventKind::Down(MouseButton::Left) => {
             if is_double(app, event.column, event.row) {
-                // A double click does what Enter does by default, whichever key the user
-                // has given that action.
+                // A double click does what Enter does by default, even if the user has assigned
+                // another key to that action.
                 let enter = KeyEvent::from(KeyCode::Enter);
                 return press(app, Keymap::default().find(enter, app.focus()));
             }
@@ -65,15 +65,15 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Does what pressing the key of the action would do.
+/// Carries out an action as if its key had been pressed.
 fn press(app: &mut App, action: Option<Action>) -> Vec<Effect> {
     app.calm.key_at = Some(app.now);
     app.detail = Detail::Row;
     action.map_or_else(Vec::new, |action| keys::act(app, action))
 }
 
-/// Whether this click is the second of a double click on a row. Remembers it for the next
-/// one.
+/// Whether this click is the second one of a double click on a row. Stores the click for the next
+/// call.
 fn is_double(app: &mut App, column: u16, row: u16) -> bool {
     let here = (column, row, app.now);
     let is_row = app.geometry().is_some_and(|geometry| {
@@ -82,13 +82,12 @@ fn is_double(app: &mut App, column: u16, row: u16) -> bool {
     let is_double = app.mouse.clicked.is_some_and(|(x, y, when)| {
         is_row && (x, y) == (column, row) && app.now.saturating_sub(when) <= DOUBLE
     });
-    // A third click begins anew, and is no second double click.
+    // A third click starts over, so that it cannot end a second double click.
     app.mouse.clicked = (!is_double).then_some(here);
     is_double
 }
 
-/// Opens the view of a tab, or gives the keys to the view below the pointer and selects its
-/// row.
+/// Opens the view of a tab, or gives the keys to the view below the pointer and selects its row.
 fn click(app: &mut App, column: u16, row: u16) {
     let Some(geometry) = app.geometry() else {
         return;
@@ -103,8 +102,8 @@ fn click(app: &mut App, column: u16, row: u16) {
     }
 }
 
-/// Returns the column and line of a cell within its view, and whether that is the view
-/// beside the open one. None if the cell is in no view.
+/// Returns whether a cell belongs to the view beside the open one, and its column and line within
+/// its view. Returns `None` if the cell belongs to no view.
 fn place_at(app: &App, column: u16, row: u16) -> Option<(bool, (u16, usize))> {
     let parts = app.parts()?;
     let beside = parts.pane.and_then(|(_, part)| part.place(column, row));
@@ -112,7 +111,7 @@ fn place_at(app: &App, column: u16, row: u16) -> Option<(bool, (u16, usize))> {
     beside.map(|place| (true, place)).or_else(here)
 }
 
-/// Scrolls the view below the pointer, even if the other one has the keys.
+/// Scrolls the view below the pointer, even if the other view has the keys.
 fn scroll(app: &mut App, event: MouseEvent, motion: Motion) {
     let focus = app.in_pane().is_some();
     let below = place_at(app, event.column, event.row);
@@ -121,7 +120,7 @@ fn scroll(app: &mut App, event: MouseEvent, motion: Motion) {
     app.focus_on(focus);
 }
 
-/// Marks a stretch of time; does nothing in other views.
+/// Marks a stretch of time in the view of time. Does nothing in other views.
 fn drag(app: &mut App, column: u16, row: u16) {
     if app.view == ViewId::Time
         && let Some((false, (column, line))) = place_at(app, column, row)

@@ -1,4 +1,4 @@
-//! Opening the page of a function.
+//! Opens the page of a function.
 
 use super::App;
 use crate::app::mode::Detail;

@@ -1,4 +1,4 @@
-//! Keys while the palette is open.
+//! Handles keys while the palette is open.
 
 use super::{App, Effect, keys};
 use crate::app::mode::Mode;
@@ -14,8 +14,8 @@ impl App {
         self.mode = Mode::Palette(Palette::default());
     }
 
-    /// Handles a key while the palette is open: Enter carries out a typed order or the
-    /// chosen action, arrows choose, Esc closes.
+    /// Handles a key while the palette is open: Enter carries out a typed order or the chosen
+    /// action, arrows choose, Esc closes.
     pub(super) fn press_in_palette(&mut self, key: KeyEvent) -> Vec<Effect> {
         let view = self.focus();
         let Mode::Palette(palette) = &mut self.mode else {
@@ -38,7 +38,7 @@ impl App {
             KeyCode::Backspace if palette.line.text().is_empty() => self.mode = Mode::Browse,
             KeyCode::Enter => {
                 let typed = palette.line.text().to_owned();
-                // An order has a name with an argument. What is no order is a part of an
+                // An order consists of a name and an argument. Any other text is a part of an
                 // action's name.
                 if let Some(order) = Order::parse(&typed) {
                     return self.apply_typed(order);
@@ -64,7 +64,8 @@ impl App {
     }
 }
 
-/// Returns the order to look for names of what is being typed, if a probe is.
+/// Returns the effect that looks up names for the text that is being typed, if the text is an order
+/// for a probe.
 fn look_for_names(palette: &Palette) -> Vec<Effect> {
     let part = palette.part_of_probe();
     let order = part.map(|part| Effect::Probe(ProbeOrder::Suggest(part.into())));
@@ -72,8 +73,8 @@ fn look_for_names(palette: &Palette) -> Vec<Effect> {
 }
 
 impl App {
-    /// Carries out an order that was typed. If something is wrong with it, the palette
-    /// stays open and shows what.
+    /// Carries out an order that was typed. If something is wrong with it, the palette stays open
+    /// and shows the reason.
     fn apply_typed(&mut self, order: Result<Order, String>) -> Vec<Effect> {
         let refused = match order.map(|order| self.apply(order)) {
             Ok(Ok(applied)) => {

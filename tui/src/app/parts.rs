@@ -1,14 +1,16 @@
-//! What stands *beside* the open view where the screen has room for it: a second
-//! view that follows what is selected in the first, and lines at the bottom on
-//! the machine. How wide each is follows from the size of the terminal alone.
+//! Divides the screen among the open view and what is shown *beside* it if there is room: a second
+//! view that follows the selection of the first, and lines about the machine at the bottom. All
+//! sizes depend only on the size of the terminal.
 
 use crate::geometry::{Size, ViewArea, WIDTH_WIDE};
 use crate::views::PaneId;
 use crate::views::time::FOOT_LINES;
 
-/// Where a pane stands beside the open view.
+/// The place of a pane beside the open view.
 trait Beside {
+    /// Whether a terminal of this size has room for the pane.
     fn fits(self, size: Size) -> bool;
+    /// Cuts the pane's part off the part of the view, and returns it.
     fn split(self, view: &mut ViewArea, size: Size) -> ViewArea;
 }
 
@@ -16,7 +18,7 @@ impl Beside for PaneId {
     fn fits(self, size: Size) -> bool {
         match self {
             PaneId::PageBeside | PaneId::OwnThreads => size.width >= WIDTH_WIDE,
-            // Their names are indented, and need room on both sides.
+            // The names in these panes are indented, and need room on both sides.
             PaneId::OtherTree | PaneId::DifferenceFlame | PaneId::Assembly => {
                 size.width >= WIDTH_WITH_TREES
             }
@@ -25,7 +27,6 @@ impl Beside for PaneId {
         }
     }
 
-    /// Cuts the pane's part off the part of the view, and returns it.
     fn split(self, view: &mut ViewArea, size: Size) -> ViewArea {
         match self {
             PaneId::PageBeside | PaneId::OwnThreads => view.split_right(size.width * 3 / 8),
@@ -43,16 +44,17 @@ impl Beside for PaneId {
     }
 }
 
-/// From this width on two trees have room for names.
+/// From this width on two trees beside each other have room for names.
 const WIDTH_WITH_TREES: u16 = 150;
 
-/// From this height on there is room for a flame graph below the map of time, and
-/// from that on also for a map as fine as it can be.
+/// From this height on there is room for a flame graph below the map of time.
 const HEIGHT_WITH_STRETCH: u16 = 36;
+/// From this height on there is also room for the finest map.
 const HEIGHT_WITH_WHOLE_MAP: u16 = 56;
 
-/// Lines of the map with what stands below it: of 50 ms each, or of 100.
+/// Number of lines of the finest map, with rows of 50 ms, and of the lines below it.
 const MAP_LINES: u16 = 20 + FOOT_LINES as u16;
+/// The same with rows of 100 ms.
 const MAP_LINES_SMALL: u16 = 10 + FOOT_LINES as u16;
 
 /// Lines below the view, about the machine.
@@ -64,17 +66,17 @@ pub enum Strip {
     Seconds,
 }
 
-/// From this size on there is room for them.
+/// From this size on a strip is shown.
 const SIZE_WITH_STRIP: Size = Size {
     width: 160,
     height: 40,
 };
 
-/// How many processes are shown above the functions. More would take their room, and there
-/// is a view of all processes.
+/// Maximum number of processes above the functions. More would take their room, and there is a view
+/// of all processes.
 const BUSIEST_MAX: u16 = 4;
 
-/// The lines of a strip: a rule above it, and itself.
+/// Number of lines of a strip: a rule above it, and the strip itself.
 const STRIP_LINES: u16 = 2;
 
 /// How the screen between the tabs and the detail line is divided.
@@ -83,13 +85,15 @@ pub struct Parts {
     pub view: ViewArea,
     /// The busiest processes, above the view.
     pub busiest: Option<ViewArea>,
+    /// The second view, beside the open one.
     pub pane: Option<(PaneId, ViewArea)>,
+    /// The lines about the machine.
     pub strip: Option<(Strip, ViewArea)>,
 }
 
 impl Parts {
-    /// Returns the parts in a terminal that is too small: the view has one line, so that
-    /// its state stays valid.
+    /// Returns the parts for a terminal that is too small: the view has one line, so that its state
+    /// stays valid.
     pub fn tiny(size: Size) -> Self {
         let view = ViewArea {
             x: 0,
@@ -105,8 +109,8 @@ impl Parts {
         }
     }
 
-    /// Divides the whole among the view and what is around it. What does not fit into a
-    /// terminal of this size is left out.
+    /// Divides the body among the view and what is around it. Parts that do not fit into a terminal
+    /// of this size are left out.
     pub fn new(
         whole: ViewArea,
         size: Size,

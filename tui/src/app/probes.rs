@@ -1,4 +1,4 @@
-//! Probes of functions: placed on the selected function, renewed, removed.
+//! Places probes on functions, renews and removes them.
 
 use super::apply::Applied;
 use super::{App, Effect};
@@ -33,14 +33,13 @@ impl App {
         }
     }
 
-    /// Whether a probe can be placed on the selected function, as far as it can be told
-    /// without a look at its file.
+    /// Whether a probe can be placed on the selected function, as far as that is known without
+    /// reading its file.
     pub fn can_probe_here(&self) -> bool {
         let Some(function) = self.function_for_code() else {
             return false;
         };
-        // A function whose samples are all gone is refused with these words when a probe is
-        // asked for.
+        // A function whose samples are all gone is refused later, with a notice that says so.
         let is_never = self.shown.view.as_ref().is_some_and(|view| {
             let function = view.function(view.function_of(function));
             view.frame(function.id).is_some() && unprobed(&function).is_some()
@@ -48,7 +47,7 @@ impl App {
         self.may_probe().is_ok() && !is_never
     }
 
-    /// Opens the line in which a value is typed.
+    /// Opens the line in which an expression for a value is typed.
     pub(super) fn open_value(&mut self) {
         let chosen = self.chosen_probe(ProbeChoice::Selected);
         if let Err(why) = chosen.and_then(|_| self.may_change_probes()) {
@@ -58,12 +57,12 @@ impl App {
         self.mode = Mode::Palette(Palette::typed("value "));
     }
 
-    /// Returns the order to the engine to place a probe, and opens the view of probes. The
-    /// error says why this function, or anything at all, cannot be probed.
+    /// Returns the effect that asks the engine to place a probe, and opens the view of probes. The
+    /// error says why this function, or any function, cannot be probed.
     pub(super) fn probe(&mut self, probed: Probed) -> Result<Applied, Notice> {
         self.may_probe().map_err(Notice::Refused)?;
-        // What is selected was sampled, so that its place is known; a typed name is looked
-        // for.
+        // The selected function has samples, so its address is known. A typed name has to be
+        // searched for.
         let place = match probed {
             Probed::Function(function) => self.place_of(function)?,
             Probed::Named(name) => ProbedFunction::Named(name.into()),
@@ -85,7 +84,7 @@ impl App {
         })
     }
 
-    /// Returns an error if nothing can be probed now, which says why.
+    /// Returns an error if nothing can be probed now. It says why.
     fn may_probe(&self) -> Result<(), String> {
         let base = &self.base;
         match (&base.run.target, base.source.engine) {
@@ -103,7 +102,7 @@ impl App {
         }
     }
 
-    /// Returns an error if the probes are of a recording.
+    /// Returns an error if the probes belong to a recording.
     fn may_change_probes(&self) -> Result<(), Notice> {
         if self.base.source.recording.is_some() {
             Err(Notice::Refused(
@@ -114,7 +113,7 @@ impl App {
         }
     }
 
-    /// Returns where the code of a function is, or why it cannot be probed.
+    /// Returns where the code of a function is. The error says why it cannot be probed.
     fn place_of(&self, function: FunctionId) -> Result<ProbedFunction, Notice> {
         let Some(view) = &self.shown.view else {
             return Err(Notice::Refused("no samples have come yet".into()));
@@ -136,8 +135,8 @@ impl App {
         }))
     }
 
-    /// Returns whose calls are counted: those of the processes that the scope was narrowed
-    /// to, or of all targets.
+    /// Returns whose calls are counted: those of the processes that the scope is narrowed to, or of
+    /// all targets.
     fn whose_calls(&self) -> Result<Whose, Notice> {
         let Some(narrowed) = self.knobs.scope.last() else {
             return Ok(Whose::Target);
@@ -176,8 +175,8 @@ impl App {
         }
     }
 
-    /// Returns which probes a choice means. The error says that there are none, or none
-    /// with this number.
+    /// Returns which probes a choice means. The error says that there are no probes, or none with
+    /// this number.
     fn chosen_probe(&self, choice: ProbeChoice) -> Result<Which, Notice> {
         let list = &self.shown.probes.list;
         match choice {
@@ -202,7 +201,7 @@ impl App {
         }
     }
 
-    /// Returns the order to let probes live longer, or to place them again.
+    /// Returns the effect that lets probes live longer, or places them again.
     pub(super) fn renew_probe(&mut self, choice: ProbeChoice) -> Result<Applied, Notice> {
         let which = self.chosen_probe(choice)?;
         self.may_probe().map_err(Notice::Refused)?;
@@ -212,7 +211,7 @@ impl App {
         })
     }
 
-    /// Returns the order to remove probes.
+    /// Returns the effect that removes probes.
     pub(super) fn take_probe_away(&mut self, choice: ProbeChoice) -> Result<Applied, Notice> {
         let which = self.chosen_probe(choice)?;
         self.may_change_probes()?;
@@ -222,8 +221,8 @@ impl App {
         })
     }
 
-    /// Returns the order to read one more value at each call of a probe; None: to read none
-    /// any more.
+    /// Returns the effect that reads one more value at each call of a probe, or no values any more
+    /// if `expression` is `None`.
     pub(super) fn read_value(
         &mut self,
         choice: ProbeChoice,
@@ -242,7 +241,7 @@ impl App {
         let known = probe
             .and_then(|probe| probe.seen.as_ref())
             .map_or(&[][..], |seen| &seen.values);
-        // These texts were made from expressions, so that they can be read again.
+        // These texts were made from expressions, so that they can be parsed again.
         let known = known
             .iter()
             .map(|value| Expression::parse(&value.expression));
@@ -264,19 +263,19 @@ impl App {
         let Some(word) = &self.shown.probes.word else {
             return;
         };
-        // The engine keeps its last word in every snapshot: it is said when it is new.
+        // The engine repeats its last sentence in every snapshot; it is shown only when it is new.
         if word.number > self.probes_said {
             self.probes_said = word.number;
             self.detail = Detail::Notice(Notice::Refused(word.sentence.to_string()));
         }
     }
 
-    /// Returns names for what is being typed, also while the screen is frozen.
+    /// Returns the names found for the text that is being typed, also while the screen is frozen.
     pub fn suggested(&self) -> Option<&Suggested> {
         self.base.probes.suggested.as_deref()
     }
 
-    /// Whether a probe that was asked for is still being looked for, or was not read yet.
+    /// Whether a probe is still being placed, or has no counts yet.
     pub fn seeks_probe(&self) -> bool {
         let mut list = self.shown.probes.list.iter();
         list.any(|probe| match &probe.stage {
@@ -287,7 +286,7 @@ impl App {
     }
 }
 
-/// Returns why a function of this kind is never probed.
+/// Returns why a function of this kind can never be probed, or `None` if it may be possible.
 fn unprobed(function: &Function) -> Option<Cow<'static, str>> {
     if function.role != Role::Function {
         return Some("it is no function: it stands for what is missing".into());

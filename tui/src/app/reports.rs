@@ -1,4 +1,4 @@
-//! Which report is shown: the engine's, or one that the profile is asked for.
+//! Decides which report is shown: the engine's, or one that the profile is asked for.
 
 use super::{App, Effect};
 use crate::desk::Question;
@@ -10,21 +10,21 @@ use std::sync::Arc;
 /// Which questions were sent to the engine and to the profile.
 #[derive(Debug)]
 pub(super) struct Asking {
-    /// How many changes of the knobs altered which samples count. It tells answers to the
-    /// present knobs from answers to earlier ones.
+    /// Number of changes of the knobs that altered which samples count. It distinguishes answers
+    /// for the present knobs from answers for earlier ones.
     pub(super) turns: u64,
-    /// How many baselines the user has made.
+    /// Number of baselines that the user has made.
     pub(super) baselines: u64,
     own_reports: OwnReports,
     /// The window that the engine was last asked to report.
     engine_window: Span,
-    /// The metric that is shown once waits are counted. None if they were not asked for, or are
-    /// counted already.
+    /// The metric that is shown as soon as waits are recorded. `None` if they were not asked for,
+    /// or are already recorded.
     pub(super) waits: Option<String>,
 }
 
 impl Asking {
-    /// Begins with the window that the engine reports at first.
+    /// Creates the state, with the window that the engine reports at first.
     pub(super) fn new(engine_window: Span) -> Self {
         Asking {
             turns: 0,
@@ -36,8 +36,8 @@ impl Asking {
     }
 }
 
-/// Reports that we ask the profile for, because the engine does not make them: with a
-/// filter, for instance.
+/// Reports that we ask the profile for because the engine does not make them, for example with a
+/// filter.
 #[derive(Debug, Default)]
 struct OwnReports {
     asked: Option<ReportKey>,
@@ -45,8 +45,8 @@ struct OwnReports {
 }
 
 impl App {
-    /// Whether the report that the engine publishes is what the knobs ask for, or soon will
-    /// be.
+    /// Whether the engine's own reports answer the present knobs, now or with one of the next
+    /// snapshots.
     pub(super) fn is_the_engines(&self) -> bool {
         let asks_all = self.knobs.scope.is_empty()
             && self.knobs.filter.is_empty()
@@ -64,7 +64,7 @@ impl App {
         }
     }
 
-    /// Whether what is shown is not yet what the knobs ask for.
+    /// Whether the shown report does not answer the present knobs yet.
     pub fn is_catching_up(&self) -> bool {
         if self.is_the_engines() {
             self.base.generation > 0 && self.knobs.window != Window::Last(self.base.asked.window)
@@ -73,8 +73,7 @@ impl App {
         }
     }
 
-    /// Returns the effects that ask the engine for another window, or the profile for a
-    /// report.
+    /// Returns the effects that ask the engine for another window, or the profile for a report.
     pub(super) fn ask_for_report(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         if let Window::Last(span) = self.knobs.window
@@ -93,8 +92,8 @@ impl App {
             turn: self.asking.turns,
             generation: self.base.generation,
         };
-        // A report that is being made for an older snapshot is not given up for a newer
-        // one: if reports are slow, none would ever come.
+        // A report that is being made for an older snapshot is not cancelled in favor of a newer
+        // one: if reports are slow, none would ever be finished.
         let is_under_way = self
             .asking
             .own_reports
@@ -110,13 +109,13 @@ impl App {
         effects
     }
 
-    /// Notes that the question was given up, so that it is asked again.
+    /// Records that the question was cancelled, so that it is asked again.
     pub(crate) fn give_up_report(&mut self) {
         self.asking.own_reports.asked = None;
     }
 
-    /// Shows a report that the profile was asked for. One that was not asked for last is
-    /// dropped.
+    /// Shows a report that the profile was asked for. Only the report asked for last is shown,
+    /// others are dropped.
     pub(super) fn receive_report(&mut self, answer: &ReportAnswer) {
         if self.asking.own_reports.asked != Some(answer.key) {
             return;
@@ -126,7 +125,7 @@ impl App {
         // The first answer after a change of the knobs is shown and sorted at once.
         let is_awaited = self.shown.asked.turn != answer.key.turn;
         if !is_awaited && self.difference().is_some() && !self.calm.may_sort(self.now) {
-            // Its rows would change places; the next one comes in a second.
+            // Its rows would change places; the next report comes in a second.
             return;
         }
         self.show(Arc::clone(&answer.snapshot), is_awaited);

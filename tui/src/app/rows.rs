@@ -1,4 +1,4 @@
-//! The rows that are selected or marked, and narrowing the scope to them.
+//! The selected and marked rows, and narrowing the scope to them.
 
 use super::{App, Effect};
 use crate::action::Action;
@@ -9,7 +9,7 @@ use crate::views::PaneId;
 use profile::FunctionId;
 
 impl App {
-    /// Narrows the scope to the selected process or thread, or to those that are marked.
+    /// Narrows the scope to the marked processes or threads, or else to the selected one.
     pub(super) fn narrow(&mut self) -> Vec<Effect> {
         let pane = self.pane_here();
         let cx = self.context_of(pane);
@@ -37,7 +37,7 @@ impl App {
         self.with_focused(|view, cx| view.toggle_mark(cx));
     }
 
-    /// Returns the selected function. None if none is, or it has no samples any more.
+    /// Returns the selected function, or `None` if there is none or it has no samples any more.
     pub(super) fn function_here(&self) -> Option<FunctionId> {
         let pane = self.pane_here();
         self.views
@@ -46,8 +46,8 @@ impl App {
             .id
     }
 
-    /// Whether the selected function has no samples any more: its row stays only because it
-    /// is selected.
+    /// Whether the selected function has no samples any more, so that its row is shown only because
+    /// it is selected.
     pub(super) fn is_row_gone(&self) -> bool {
         let pane = self.pane_here();
         let view = self.views.get(pane);

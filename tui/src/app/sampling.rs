@@ -1,4 +1,4 @@
-//! How samples are taken, and the rate while they are.
+//! How samples are taken, changing the rate, and fetching debug files.
 
 use super::apply::Applied;
 use super::{App, Effect};
@@ -10,18 +10,17 @@ use crossterm::event::KeyEvent;
 use engine::snapshot::{Sampler, TargetState};
 use std::sync::Arc;
 
-/// What the user said about fetching debug files.
+/// The user's decision about fetching debug files.
 #[derive(Debug, Default)]
 pub struct FetchConsent {
-    /// The answer; None if the user gave none in this run.
+    /// The answer, or `None` if the user has given none in this run.
     pub answer: Option<bool>,
-    /// The user wants to be asked no more in this run.
+    /// Whether the user does not want to be asked again in this run.
     pub(super) is_put_away: bool,
 }
 
 impl App {
-    /// Opens the dialog about sampling, or says why there is none: in a recording nothing
-    /// is sampled.
+    /// Opens the dialog about sampling, or shows a notice that says why there is none.
     pub(super) fn open_sampling(&mut self) {
         match self.sampler() {
             Ok(sampler) => {
@@ -32,7 +31,7 @@ impl App {
         }
     }
 
-    /// Returns how samples are taken, or why none are.
+    /// Returns how samples are taken. The error says why none are.
     fn sampler(&self) -> Result<Arc<Sampler>, String> {
         let base = &self.base;
         match (
@@ -53,7 +52,8 @@ impl App {
         }
     }
 
-    /// Handles a key in the dialog about sampling. None if the key means nothing to it.
+    /// Handles a key in the dialog about sampling. Returns `None` if the dialog does not know the
+    /// key.
     pub(super) fn press_in_sampling(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let Mode::Sampling(dialog) = &mut self.mode else {
             return None;
@@ -72,7 +72,8 @@ impl App {
         }
     }
 
-    /// Lets debug files be fetched from the servers that are named, or not.
+    /// Starts or stops fetching debug files from the configured servers. The error says that there
+    /// are no servers.
     pub(super) fn allow_fetching(&mut self, is_allowed: bool) -> Result<Applied, Notice> {
         let is_possible = self.base.names.fetching.is_some();
         if !is_possible && is_allowed {
@@ -85,8 +86,8 @@ impl App {
         })
     }
 
-    /// Asks whether debug files may be fetched, when no other word is in the way: again with
-    /// each snapshot, until there is an answer or the question is put away.
+    /// Asks the user whether debug files may be fetched, if the detail line has no other notice.
+    /// Called with each snapshot, until the user has answered or closed the question.
     pub(super) fn ask_to_fetch(&mut self) {
         let Some(state) = &self.base.names.fetching else {
             return;
@@ -104,8 +105,8 @@ impl App {
         }
     }
 
-    /// Returns the order to take samples at another rate. The error says why the rate
-    /// cannot be changed, or not to this one.
+    /// Returns the effect that changes the rate of samples. The error says why the rate cannot be
+    /// changed, or not to this one.
     pub(super) fn change_rate(&mut self, hz: u32) -> Result<Applied, String> {
         let sampler = self.sampler()?;
         if let Some(why) = sampler.why_fixed() {

@@ -1,4 +1,4 @@
-//! What the command line asked for, before the first event.
+//! Applies the command line, before the first event.
 
 use super::App;
 use crate::notice::Notice;
@@ -8,16 +8,16 @@ use profile::Filter;
 use std::sync::Arc;
 
 impl App {
-    /// Sets what the command line asked for as if it had been typed: Backspace undoes it. The
-    /// error says why something of it is not shown.
+    /// Applies the filter, metric and baseline of the command line as if the user had chosen them:
+    /// Backspace undoes the filter. The error says why one of them cannot be shown.
     pub fn begin_with(
         &mut self,
         filter: Filter,
         metric: usize,
         baseline: Option<Baseline>,
     ) -> Result<(), Notice> {
-        // No order: that would look for the metric in the list of the first snapshot, which is
-        // still to come, and there is no other metric to go back to.
+        // The metric is set without an order: an order would look it up in the first snapshot,
+        // which is still to come, and there is no other metric to go back to.
         self.knobs.metric = metric;
         let is_compared = baseline.is_some();
         self.begin_with_baseline(baseline);

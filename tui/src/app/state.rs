@@ -1,6 +1,6 @@
-//! A *state* is what a user has to know about the whole screen before reading it: that it
-//! is frozen, that the target has ended, that something is missing. The screen shows the
-//! most important one as one line.
+//! A *state* is what a user has to know about the whole screen before reading it: that it is
+//! frozen, that the target has ended, that something is missing. The screen shows the most
+//! important state in one line.
 
 use crate::app::App;
 use crate::knobs::CountedAlone;
@@ -10,23 +10,26 @@ use profile::Ending;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the line above the view says.
+/// The state in the line above the view.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StateLine {
+    /// Sampling failed, for this reason.
     Failed(String),
+    /// The target has ended.
     Exited {
-        /// Who, and how.
+        /// The name of the target, and how it ended.
         words: String,
-        /// When, on the clock of samples.
+        /// The time of its end, on the clock of the samples.
         at_ns: u64,
     },
-    /// The screen has stood still for this long, while this many samples came in.
+    /// The screen has been frozen for this long, while this many samples came in.
     Frozen {
         ago: Duration,
         newer: u64,
     },
-    /// The terminal needs this long to take a frame.
+    /// The terminal took this long to read a frame.
     Behind(Duration),
+    /// No row matches the pattern of the search.
     NoMatch {
         pattern: String,
         rows: usize,
@@ -34,14 +37,15 @@ pub enum StateLine {
     /// Threads wait for each other.
     Deadlock(Deadlock),
     Idle,
-    /// The processes that the scope was narrowed to have ended.
+    /// The processes that the scope is narrowed to have ended.
     Ended(Arc<str>),
-    /// The target is stopped by a signal or a debugger.
+    /// A signal or a debugger has stopped the target.
     Stopped,
-    /// The filter drops all of this many samples.
+    /// The filter drops all of these samples.
     KeepsNothing {
         offered: u64,
     },
+    /// Samples were lost.
     Lost {
         lost: u64,
         taken: u64,
@@ -52,39 +56,40 @@ pub enum StateLine {
         stacks: u64,
         cause: Ending,
     },
-    /// A recording that ends in the middle, and why that is known.
+    /// The recording is incomplete. The text says how that is known.
     Broken(String),
-    /// No more samples come of the first of these machines, for that reason, nor of so many
+    /// The first of these machines sends no more samples, for this reason, and neither do this many
     /// others.
     Gone {
         machine: Arc<str>,
         why: Arc<str>,
         others: usize,
     },
+    /// The samples come from a file.
     File {
         reading: bool,
-        /// What it does not know, as a sentence.
+        /// What the file does not contain, as a sentence.
         lacks: Option<&'static str>,
-        /// When it was taken, in seconds since 1970, and how long ago.
+        /// When it was recorded, in seconds since 1970, and how long ago that is.
         taken: Option<(u64, Duration)>,
     },
 }
 
-/// A busy target has samples within the first second. If there are none after this time, it
-/// is idle.
+/// A busy target has samples within the first second. If there are none after this time, it is
+/// idle.
 const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// With fewer stacks than this their share says little, and is not shown.
+/// With fewer stacks than this, the share of cut stacks is not meaningful and is not shown.
 const STACKS_MIN: u64 = 100;
 
-/// The share of cut stacks, in percent, from which it is said, and below which it is not
-/// said any more. The two differ, so that the line does not come and go.
+/// The share of cut stacks, in percent, from which on the line is shown.
 const CUT_SHOWN_FROM: u64 = 2;
+/// The share below which the line disappears. It is lower, so that the line does not flicker.
 const CUT_HIDDEN_BELOW: u64 = 1;
 
 impl StateLine {
-    /// Returns the most important state, which is the first one that holds in the order
-    /// written here. None if there is nothing to say.
+    /// Returns the most important state: the first one that holds, in the order of this function.
+    /// Returns `None` if there is none.
     pub fn of(app: &App) -> Option<StateLine> {
         let snapshot = &app.shown;
         of_target(&snapshot.run.target)
@@ -104,8 +109,7 @@ impl StateLine {
     }
 }
 
-/// Whether so many stacks are cut that it has to be said. `shown` says whether it is being
-/// said now.
+/// Whether so many stacks are cut that the line says so. `shown` is whether it already does.
 pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
     let completeness = &snapshot.report.completeness;
     let stacks = completeness.user_stacks;
@@ -118,7 +122,7 @@ pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
     stacks >= STACKS_MIN && cut * 100 >= stacks * limit
 }
 
-/// Of threads that are looked at now; a file has none.
+/// Returns the state for threads that wait for each other. Recordings have none.
 fn deadlock(snapshot: &Snapshot) -> Option<StateLine> {
     let waited = snapshot.waited.as_deref()?;
     held::deadlocks(waited)
@@ -150,7 +154,8 @@ fn of_freeze(app: &App) -> Option<StateLine> {
     })
 }
 
-/// A recording is of the past: there nearly all have ended.
+/// Returns the state for processes that have ended. In a recording nearly all have, so that it does
+/// not apply there.
 fn ended(app: &App) -> Option<StateLine> {
     let narrowed = app.knobs.scope.last()?;
     let view = app.shown.view.as_ref()?;
@@ -192,7 +197,7 @@ fn is_idle(snapshot: &Snapshot) -> bool {
             TargetState::Running | TargetState::Recorded
         )
         && snapshot.run.elapsed >= IDLE_AFTER
-        // Right after a mark was set there are no samples yet.
+        // Just after a mark was set there are no samples yet.
         && (snapshot.asked.turn == 0 || snapshot.report.window.seconds() >= IDLE_AFTER.as_secs_f64())
 }
 
@@ -223,7 +228,7 @@ fn gone(snapshot: &Snapshot) -> Option<StateLine> {
     })
 }
 
-/// Machines that are sampled now are no file.
+/// Returns the state of a file. Machines that are sampled now are not a file.
 fn file(snapshot: &Snapshot) -> Option<StateLine> {
     if !snapshot.source.machines.is_empty() {
         return None;

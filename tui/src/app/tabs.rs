@@ -1,11 +1,11 @@
-//! The *tabs* of the views: where each is on its line. Where their names do not
-//! fit, those at the right give theirs up first; the open one keeps its own.
+//! The *tabs* of the views and their places in the line of tabs. If the names do not fit, the tabs
+//! at the right lose theirs first; the open one keeps its name.
 
 use crate::action::{Action, Keymap};
 use crate::view_id::ViewId;
 use unicode_width::UnicodeWidthStr;
 
-/// A tab: its view, the column at which it begins, and its text.
+/// A tab: its view, the column at which it starts, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tab {
     pub view: ViewId,
@@ -20,14 +20,13 @@ impl Tab {
     }
 }
 
-/// Returns what is written at the right end of the line of tabs: the key of the help.
+/// Returns the text at the right end of the line of tabs: the key of the help.
 pub fn help(keymap: &Keymap, open: ViewId) -> String {
     let key = keymap.label(Action::Help, open);
     key.map_or_else(String::new, |key| format!("{key} help"))
 }
 
-/// Longer names of keys are not written, because they would leave no room for the names of
-/// views.
+/// Keys with longer names are not shown, because they would leave no room for the names of views.
 const KEY_WIDTH_MAX: usize = 3;
 
 /// Returns the tabs from left to right, in a line of this width.
@@ -46,7 +45,7 @@ pub fn tabs(keymap: &Keymap, open: ViewId, width: u16) -> Vec<Tab> {
     let room = usize::from(width).saturating_sub(help(keymap, open).width() + 1);
     let mut needed: usize = ViewId::ALL.iter().map(|view| long(*view).width() + 2).sum();
     let mut nameless = Vec::new();
-    // From the right end on, names are given up until the others fit.
+    // Starting at the right end, names are left out until the others fit.
     for view in ViewId::ALL.into_iter().rev() {
         if needed > room && view != open_tab {
             needed -= long(view).width() - short(view).width();

@@ -1,4 +1,4 @@
-//! Orders in, effects and replies out: no picture.
+//! Tests that give orders to the app, and check its effects and replies. Nothing is drawn.
 
 use super::{App, Effect, Event};
 use crate::app::mode::{Detail, Mode};
@@ -26,7 +26,7 @@ fn app() -> App {
     app
 }
 
-/// Does an order, and returns what it led to.
+/// Gives an order, and returns its result.
 fn order(app: &mut App, order: Order) -> (Result<Option<Notice>, Notice>, Vec<Effect>) {
     let effects = app.update(Event::Order(order), Duration::from_secs(1));
     (app.take_reply(), effects)
@@ -68,12 +68,12 @@ fn what_needs_a_baseline_says_so() {
     let (reply, _) = order(&mut app, Order::Difference(true));
     assert_eq!(reply, Err(Notice::NoBaseline));
     assert!(!app.knobs.shows_difference);
-    // A made-up snapshot comes from no store: there is nothing to compare with.
+    // A made-up snapshot does not come from a store, so there is nothing to compare with.
     let (reply, _) = order(&mut app, Order::Baseline);
     assert_eq!(reply, Err(Notice::NothingToWrite));
 }
 
-/// The words of one step back.
+/// Goes one step back, and returns what was undone.
 fn undone(app: &mut App) -> String {
     match order(app, Order::Back) {
         (Ok(Some(Notice::Undone(what))), _) => what,
@@ -97,7 +97,7 @@ fn a_baseline_that_replaced_another_can_be_undone() {
     let what = undone(&mut app);
     assert!(what.contains("A is the one before"), "{what}");
     assert!(app.knobs.baseline == first);
-    // The first one stays when what was done with it is undone.
+    // The first baseline stays when what was done with it is undone.
     assert_eq!(undone(&mut app), "showing what differs");
     assert!(app.knobs.baseline == first);
 }
@@ -121,7 +121,7 @@ fn a_notice_that_confirms_a_key_does_not_stay_for_ever() {
     assert!(matches!(app.detail, Detail::Notice(_)));
     app.update(Event::Tick, Duration::from_secs(13));
     assert_eq!(app.detail, Detail::Row);
-    // What was refused stays until the next key.
+    // A refusal stays until the next key.
     key(&mut app, KeyCode::Backspace);
     assert!(
         matches!(app.detail, Detail::Notice(Notice::NoBack)),
@@ -148,7 +148,8 @@ fn keys_wait_for_the_rows_that_they_need() {
         });
         (app, question.expect("for the tree"))
     };
-    // Sent together, as a slow line does: the path is opened when the tree is there.
+    // Both keys arrive together, as on a slow connection: the path is opened when the tree is
+    // there.
     let (mut app, question) = opened();
     assert_eq!(press(&mut app, KeyCode::Char('*'), 5_001), []);
     assert_eq!(press(&mut app, KeyCode::Char('w'), 5_002), []);
@@ -162,7 +163,8 @@ fn keys_wait_for_the_rows_that_they_need() {
         matches!(app.mode, Mode::Write(_)),
         "the key behind it was pressed, too"
     );
-    // Without an answer it is pressed late, and says why nothing happens; Esc forgets it.
+    // Without an answer the key is handled late, and a notice says why nothing happens; Esc drops
+    // the key.
     let (mut app, _) = opened();
     press(&mut app, KeyCode::Char('f'), 5_001);
     app.update(Event::Tick, Duration::from_millis(6_900));

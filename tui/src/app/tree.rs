@@ -1,4 +1,4 @@
-//! Keys of the call tree and the flame graph.
+//! Handles keys of the call tree and the flame graph.
 
 use super::App;
 use crate::view_id::ViewId;
@@ -12,16 +12,17 @@ impl App {
         };
         let report = &self.shown.report;
         let row = report.find_function(function);
-        // A function with samples of its own is at the top of a branch in the tree of
-        // callers. Any other one is looked for in the tree of callees.
+        // A function with own samples is at the top of a branch in the tree of callers. Any other
+        // function is searched for in the tree of callees.
         let was_on_top = row.is_some_and(|at| report.functions[at].self_samples > 0);
         self.remember();
         self.open(ViewId::Tree);
         self.views.tree.look_for(function, was_on_top);
     }
 
-    /// What is looked for is on no row or frame of the screen: the function of
-    /// that name with most samples is found where it is closed, or too narrow.
+    /// Finds a function although no row or frame on the screen matches the search: of the functions
+    /// whose names match, the one with most samples is selected, even if its row is closed or its
+    /// frame too narrow. Returns its name.
     pub(super) fn look_below(&mut self) -> Option<Arc<str>> {
         let find = self.find()?.find;
         let functions = self.shown.report.functions.iter();

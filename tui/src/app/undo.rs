@@ -1,12 +1,12 @@
-//! What a step back undoes, in words.
+//! Says in words what a step back undoes.
 
 use crate::knobs::Knobs;
 use crate::words::units;
 use profile::Filter;
 use profile::filter::Clause;
 
-/// Returns what going back from `here` to `there` undoes, such as `filter comm:postgres`.
-/// None if the same samples count: that another view opens can be seen.
+/// Returns what going back from `here` to `there` undoes, such as `filter comm:postgres`. Returns
+/// `None` if the same samples count: the user can see that another view opens.
 pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
     let mut undone = Vec::new();
     if here.scope != there.scope {
@@ -33,7 +33,7 @@ pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
         };
         undone.push(words.into());
     }
-    // Without an earlier baseline a step back leaves the present one.
+    // If there was no baseline before, a step back keeps the present one.
     if let (Some(here), Some(there)) = (&here.baseline, &there.baseline)
         && here != there
     {
@@ -42,7 +42,7 @@ pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
     (!undone.is_empty()).then(|| undone.join(", "))
 }
 
-/// Returns the part of a filter that goes with a step back, or else what it brings back.
+/// Returns the part of a filter that a step back removes, or else the part that it brings back.
 fn filter(here: &Filter, there: &Filter) -> String {
     let (now, before) = (here.clauses(), there.clauses());
     let only_in = |one: &[Clause], other: &[Clause]| {

@@ -1,5 +1,5 @@
-//! Waits in a run that began without them: the first key or order that wants to see them has them
-//! counted from then on, and what they are counted by is shown as soon as it is there.
+//! Recording of waits in a run that started without it. The first key or order that needs waits
+//! starts the recording, and their metric is shown as soon as it exists.
 
 use super::apply::Applied;
 use super::{App, Effect};
@@ -9,14 +9,15 @@ use engine::snapshot::TargetState;
 use probe::EngineKind;
 use profile::Metric;
 
-/// The metrics of waits. The first one is the next behind time on CPUs.
+/// Returns the metrics of waits. The first one follows time on CPUs when the user steps through the
+/// metrics.
 pub(super) fn metrics() -> [String; 3] {
     [Metric::off_cpu(), Metric::wall(), Metric::kept_waiting()].map(|metric| metric.name)
 }
 
 impl App {
-    /// Has waits counted from now on, to show the metric of this name when it is there. The error
-    /// says why they cannot be counted.
+    /// Records waits from now on, and shows the metric of this name when it exists. The error says
+    /// why waits cannot be recorded.
     pub(super) fn count_waits(&mut self, metric: &str) -> Result<Applied, String> {
         if !self.may_count_waits() {
             return Err("nothing is sampled any more, so that no waits can be counted".into());
@@ -33,12 +34,12 @@ impl App {
         })
     }
 
-    /// Whether nothing tells who ends waits.
+    /// Whether the source does not record which thread ends a wait.
     pub(super) fn is_without_wakers(&self) -> bool {
         self.base.source.engine == Some(EngineKind::Perf)
     }
 
-    /// Whether samples are taken, so that waits could be as well.
+    /// Whether samples are being taken, so that waits could be recorded as well.
     pub(super) fn may_count_waits(&self) -> bool {
         self.base.source.recording.is_none()
             && matches!(
@@ -47,8 +48,8 @@ impl App {
             )
     }
 
-    /// Shows the metric that waits were asked for if the newest snapshot has it, or says why it
-    /// will not come.
+    /// Shows the metric that the user asked for if the newest snapshot has it, or a notice that
+    /// says why it will not come.
     pub(super) fn show_waits(&mut self) {
         let Some(wanted) = &self.asking.waits else {
             return;
@@ -65,7 +66,7 @@ impl App {
             Notice::OneMetric("it ended before waits were counted".into())
         };
         self.asking.waits = None;
-        // A word that the user has not read yet stays.
+        // A notice that the user may not have read yet stays.
         if matches!(
             self.detail,
             Detail::Row | Detail::Notice(Notice::WaitsAsked { .. })
@@ -74,12 +75,12 @@ impl App {
         }
     }
 
-    /// Whether waits were asked for and are not there yet.
+    /// Whether waits were asked for and are not recorded yet.
     pub fn awaits_waits(&self) -> bool {
         self.asking.waits.is_some()
     }
 
-    /// Why waits cannot be counted in this run, as far as that is known.
+    /// Returns why waits cannot be recorded in this run, if that is known.
     pub fn waits_refused(&self) -> Option<&str> {
         self.base.source.waits_refused.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Writing what is on the screen to a file, once or again and again.
+//! Writes what is on the screen to a file, once or repeatedly.
 
 use super::{App, Effect};
 use crate::app::mode::{Detail, Mode};
@@ -11,7 +11,7 @@ use engine::snapshot::{Snapshot, TargetState};
 use profile::Query;
 use std::path::PathBuf;
 
-/// What became of a [`WriteJob`].
+/// The result of a [`WriteJob`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
     /// This many bytes were written to this file.
@@ -19,22 +19,22 @@ pub enum Written {
         path: String,
         bytes: u64,
     },
-    /// There is a file of this name, and it was not to be overwritten.
+    /// A file of this name exists, and must not be overwritten.
     Exists(Box<WriteJob>),
     Failed(String),
 }
 
-/// What is remembered of files that were written.
+/// What is stored about written files.
 #[derive(Debug, Default)]
 pub struct Files {
-    /// The series of files that is being written, if there is one.
+    /// The series of files that is being written, if any.
     repeat: Option<Repeat>,
-    /// What was chosen for the last file.
+    /// The options of the last file.
     last_options: Options,
 }
 
 impl App {
-    /// Opens the dialog for writing a file, or says that there is nothing to write.
+    /// Opens the dialog for writing a file, or shows a notice that there is nothing to write.
     pub(super) fn open_write(&mut self) {
         if self.shown.view.is_none() {
             self.detail = Detail::Notice(Notice::NothingToWrite);
@@ -45,7 +45,7 @@ impl App {
         self.mode = Mode::Write(dialog);
     }
 
-    /// Handles a key in the dialog for writing. None if the key means nothing to it.
+    /// Handles a key in the dialog for writing. Returns `None` if the dialog does not know the key.
     pub(super) fn press_in_dialog(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let Mode::Write(dialog) = &mut self.mode else {
             return None;
@@ -74,8 +74,8 @@ impl App {
         Some(Vec::new())
     }
 
-    /// Asks for what the dialog shows about a file: how large it would be, and how much
-    /// room there is.
+    /// Asks for the facts that the dialog shows about a file: its size, and the free space of its
+    /// folder.
     pub(super) fn ask_about_file(&mut self) -> Vec<Effect> {
         let Mode::Write(dialog) = &mut self.mode else {
             return Vec::new();
@@ -89,8 +89,8 @@ impl App {
         room.into_iter().chain(size.map(Effect::Weigh)).collect()
     }
 
-    /// Returns the job of writing a file, closes the dialog, and says that it is being
-    /// written. None if no samples have come.
+    /// Returns the job of writing a file, closes the dialog, and shows that the file is being
+    /// written. Returns `None` if no samples have come.
     pub(super) fn write(
         &mut self,
         kind: FileKind,
@@ -115,8 +115,8 @@ impl App {
         })
     }
 
-    /// Writes the next file of a series, if it is time. It has the newest samples even if
-    /// the screen is frozen. When the target has ended it is the last one.
+    /// Writes the next file of a series if it is due. It gets the newest samples, even if the
+    /// screen is frozen. If the target has ended it is the last one.
     pub(super) fn write_if_due(&mut self) -> Vec<Effect> {
         let now = self.now;
         if !self
@@ -130,7 +130,7 @@ impl App {
         self.write_next().into_iter().collect()
     }
 
-    /// Returns the effect that writes the next file of the series. None if there is no
+    /// Returns the effect that writes the next file of the series. Returns `None` if there is no
     /// series, or nothing to write yet.
     fn write_next(&mut self) -> Option<Effect> {
         let repeat = self.files.repeat.as_mut()?;
@@ -158,7 +158,7 @@ impl App {
         }
     }
 
-    /// Handles the result of writing a single file, or the first of a series.
+    /// Handles the result of writing a single file.
     pub(super) fn handle_written(&mut self, written: Written) {
         let notice = match written {
             Written::Done { path, bytes } => Notice::Written { path, bytes },
@@ -176,14 +176,14 @@ impl App {
         self.detail = Detail::Notice(notice);
     }
 
-    /// Handles the result of writing a file of a series. Returns the effect that writes it
-    /// under the next name, if there was a file of this name.
+    /// Handles the result of writing a file of a series. If a file of this name exists, returns the
+    /// effect that writes it under the next name.
     pub(super) fn handle_repeated(&mut self, written: Written) -> Option<Effect> {
         let repeat = self.files.repeat.as_mut()?;
         let is_first = repeat.count == 0;
         let notice = match written {
             Written::Exists(job) if is_first => {
-                // For the first file the user is asked, as for a single one.
+                // If the first name exists, the user is asked, as for a single file.
                 self.files.repeat = None;
                 self.handle_written(Written::Exists(job));
                 return None;
@@ -196,7 +196,7 @@ impl App {
                 match (repeat.is_last, is_first) {
                     (true, _) => Notice::NoMoreFiles(self.files.repeat.take()?.count),
                     (false, true) => Notice::Written { path, bytes },
-                    // Later files do not take the detail line: the header counts them.
+                    // Later files do not replace the detail line: the header shows their number.
                     (false, false) => return None,
                 }
             }
@@ -205,8 +205,7 @@ impl App {
         None
     }
 
-    /// Ends the series for the reason in the notice, and adds to it how many files were
-    /// written.
+    /// Ends the series for the reason in the notice, and adds the number of files written to it.
     fn stop(&mut self, notice: Notice) -> Notice {
         let count = self.files.repeat.take().map(|repeat| repeat.count);
         match notice {
@@ -225,7 +224,7 @@ impl App {
 }
 
 impl Notice {
-    /// Returns the notice that a file is there already and was left as it is.
+    /// Returns the notice that a file exists and was not overwritten.
     fn exists(job: &WriteJob) -> Notice {
         Notice::NotWritten {
             why: format!("{} exists already", job.path.to_string_lossy()),
@@ -243,7 +242,7 @@ fn is_live(snapshot: &Snapshot) -> bool {
     is_live && snapshot.source.recording.is_none()
 }
 
-/// Returns what is to be written. None if no samples have come.
+/// Returns the content of the file, or `None` if no samples have come.
 fn content(
     kind: FileKind,
     manner: Manner,

@@ -1,6 +1,6 @@
-//! *Asking* the profile for what the engine's own report does not answer. The
-//! answer is a snapshot like the engine's, found on a thread of its own: every
-//! view draws it in the same way.
+//! *Asks* the profile for what the engine's own report does not answer. The answer is a snapshot
+//! like those of the engine, made on another thread, so that every view can draw it in the same
+//! way.
 
 use super::{Answer, Answerable, Lane};
 use crate::code::Library;
@@ -11,7 +11,7 @@ use profile::diff::Diff;
 use profile::{Cancel, Metric};
 use std::sync::Arc;
 
-/// Asks for a snapshot that counts what the knobs say, with their window, filter and metric.
+/// The question for a snapshot that counts the window, filter and metric of the knobs.
 #[derive(Debug, Clone)]
 pub struct ReportQuestion {
     pub key: ReportKey,
@@ -19,16 +19,16 @@ pub struct ReportQuestion {
     knobs: Knobs,
 }
 
-/// Identifies a question, and the answer to it.
+/// Identifies a question and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportKey {
-    /// How often knobs had been turned when it was asked.
+    /// How often knobs had been turned at the time of the question.
     pub turn: u64,
-    /// The number of the engine's snapshot that it is made from.
+    /// The number of the engine's snapshot from which the answer is made.
     pub generation: u64,
 }
 
-/// The snapshot that was asked for. The app shows it in place of the engine's own.
+/// The answer. The app shows its snapshot in place of the engine's own.
 #[derive(Debug)]
 pub struct ReportAnswer {
     pub key: ReportKey,
@@ -44,7 +44,8 @@ impl PartialEq for ReportQuestion {
 impl Eq for ReportQuestion {}
 
 impl ReportQuestion {
-    /// None if the snapshot has no samples that can be counted again.
+    /// Creates the question. Returns `None` if the snapshot has no samples that can be counted
+    /// again.
     pub fn new(base: &Arc<Snapshot>, knobs: &Knobs, turn: u64) -> Option<Self> {
         base.view.as_ref()?;
         Some(ReportQuestion {
@@ -57,15 +58,15 @@ impl ReportQuestion {
         })
     }
 
-    /// `None` if it was cancelled.
+    /// Answers the question. Returns `None` if it was cancelled.
     pub fn answer(self, cancel: &Cancel) -> Option<ReportAnswer> {
         let ReportQuestion { key, base, knobs } = self;
         let query = knobs.query(base.report.window.end_ns);
         let view = base.counted_in(knobs.metric)?;
         let selection = view.select(&query, cancel).ok()?;
         let mut report = selection.report();
-        // What is not counted anew stays as the engine published it: the host, the state of
-        // the target, notes.
+        // Everything that is not counted again stays as the engine published it: the host, the
+        // state of the target, notes.
         let mut snapshot = (*base).clone();
         snapshot.view = Some(view.clone());
         if let Some(recording) = &snapshot.source.recording {
@@ -85,14 +86,15 @@ impl ReportQuestion {
         } else if let Some(waited) = &snapshot.waited {
             waited.add_to(&mut report, view, &query);
         }
-        // Lost samples are of no process or function, so that only the window narrows them.
+        // Lost samples do not belong to a process or function, so that only the window narrows
+        // them.
         if let Some(losses) = &snapshot.run.losses {
             let window = report.window;
             snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
         }
         let baseline = knobs.difference();
         snapshot.comparison.baseline = baseline.map(|baseline| Arc::new(baseline.beside(&query)));
-        // A comparison of the engine's snapshot would be of other samples.
+        // The comparison in the engine's snapshot belongs to other samples.
         (snapshot.comparison.functions, snapshot.comparison.people) = (None, None);
         snapshot.comparison.lacks = None;
         if let Some(baseline) = &snapshot.comparison.baseline {
@@ -107,7 +109,7 @@ impl ReportQuestion {
         }
         snapshot.offered = selection.offered();
         if snapshot.source.recording.is_some() {
-            // Live ones count on, whatever the window is.
+            // Live probes count on, independent of the window.
             snapshot.probes = Arc::new(recorded(view, query.window));
         }
         snapshot.report = Arc::new(report);

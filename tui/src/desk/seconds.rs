@@ -1,4 +1,4 @@
-//! The last *seconds*: how many samples each has, whatever the window is.
+//! Counts the samples of each of the last *seconds*, independent of the window.
 
 use super::{Answer, Answerable, Ask, Desk, Key};
 use crate::calendar::SECOND_NS;
@@ -9,16 +9,16 @@ use profile::{Cancel, FunctionId, Query, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many samples each of several seconds has, and the rate to turn them into CPUs.
+/// The number of samples in each of several seconds, and the rate that converts them to CPUs.
 #[derive(Debug)]
 pub struct Counts {
     pub samples: Vec<u64>,
-    /// Samples per second of a busy CPU, as they are counted; 0 if that is not known.
+    /// Samples per second of a busy CPU at the counted rate; 0 if that is not known.
     pub rate_hz: u32,
 }
 
-/// Samples in scope, of a function if one is given, second by second, oldest first;
-/// the last one is that in which `end_ns` is. `None` if it was cancelled.
+/// Counts the samples in scope, or only those of a function, second by second, oldest first. The
+/// last second is the one that contains `end_ns`. Returns `None` if it was cancelled.
 pub fn last_seconds<W>(
     ask: &Ask<W>,
     function: Option<FunctionId>,
@@ -32,7 +32,7 @@ pub fn last_seconds<W>(
     };
     let selection = ask.view.select(&query, cancel).ok()?;
     let heat = selection.heat(&HeatRows::parts(1), function);
-    // Seconds without any sample at the end are no columns.
+    // Seconds without any sample at the end have no columns in the map.
     let last = end_ns / SECOND_NS;
     let first = (last + 1).saturating_sub(count as u64);
     let mut seconds = vec![0; count];
@@ -50,28 +50,28 @@ pub fn last_seconds<W>(
     })
 }
 
-/// How many whole seconds are shown at most.
+/// Maximum number of whole seconds that are shown.
 pub const SECONDS: usize = 60;
 
-/// The samples in scope of the last seconds, for the line below the functions.
+/// The samples in scope in the last seconds, for the line below the functions.
 #[derive(Debug)]
 pub struct SecondsAnswer {
     pub key: Key<()>,
     /// Samples of each whole second, the oldest first.
     pub samples: Vec<u64>,
-    /// Samples per second of a busy CPU, as they are counted; 0 if that is not known.
+    /// Samples per second of a busy CPU at the counted rate; 0 if that is not known.
     pub rate_hz: u32,
-    /// Where the last of them ends, on the clock of the samples.
+    /// The end of the last second, on the clock of the samples.
     pub end_ns: u64,
-    /// The wall clock, in milliseconds, where that of the samples is 0.
+    /// The wall clock in milliseconds when the clock of the samples is 0.
     pub epoch_unix_ms: i64,
 }
 
 impl SecondsAnswer {
-    /// `None` if it was cancelled.
+    /// Counts the seconds. Returns `None` if it was cancelled.
     pub fn new(ask: Ask<()>, cancel: &Cancel) -> Option<Self> {
         let end_ns = ask.view.window(ask.query().window).end_ns;
-        // The second under way does not have all of its samples yet.
+        // The present second does not have all of its samples yet.
         let counts = last_seconds(&ask, None, end_ns, SECONDS + 1, cancel)?;
         let mut samples = counts.samples;
         samples.pop();
@@ -85,24 +85,24 @@ impl SecondsAnswer {
     }
 }
 
-/// The state of the line: the newest answer, and the question under way.
+/// The state of the line: the newest answer, and the open question.
 #[derive(Debug, Default)]
 pub struct Seconds {
     desk: Desk<(), SecondsAnswer>,
 }
 
 impl Seconds {
-    /// Returns the answer on the screen; None before the first.
+    /// Returns the answer on the screen, or `None` before the first answer.
     pub fn answer(&self) -> Option<&SecondsAnswer> {
         self.desk.shown().map(|shown| &**shown)
     }
 
-    /// Returns the question to ask; None if it is asked or answered already.
+    /// Returns the question to ask, or `None` if it was asked already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<()>> {
         self.desk.ask(snapshot, ())
     }
 
-    /// Takes an answer and shows it at once, as no row can change its place by it.
+    /// Takes an answer and shows it at once, because no row can change its place by it.
     pub fn receive(&mut self, answer: Arc<SecondsAnswer>) {
         let key = answer.key;
         if self.desk.receive(&key, (), answer) {
@@ -110,7 +110,7 @@ impl Seconds {
         }
     }
 
-    /// Frees the answer, because the line is no longer on the screen.
+    /// Frees the answer because the line is not on the screen any more.
     pub fn release(&mut self) {
         self.desk.clear();
     }

@@ -1,5 +1,5 @@
-//! The *help* of a view is its keys, taken from the table of keys, and the
-//! meaning of its words, from the glossary. It is plain text; the view only frames it.
+//! The *help* of a view: its keys, from the table of keys, and the meaning of its words, from the
+//! glossary. It is plain text, which the screen only puts into a frame.
 
 use crate::action::{Action, Keymap, Scope};
 use crate::view_id::ViewId;
@@ -12,17 +12,18 @@ pub struct HelpLine {
     pub is_heading: bool,
 }
 
-/// The width of one of two columns; the text is kept within it.
+/// The width of one of two columns. The texts are written to fit it.
 pub const COLUMN_WIDTH: usize = 38;
 
+/// What the mouse does, as pairs of a word and its explanation.
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab, step of line 2;"),
     ("", "a head sorts"),
     ("wheel", "moves the selection"),
 ];
 
-/// The help's left and right column; below them the rest, where there is room
-/// for one column only.
+/// Returns the left and the right column of the help. If there is room for one column only, the
+/// right one is below the left one.
 pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2] {
     let mut left = Vec::new();
     left.push(heading("HERE"));
@@ -45,7 +46,7 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
     let mut everywhere: Vec<HelpLine> =
         keys(keymap, view, |scope| scope == Scope::Everywhere, ascii).collect();
     if let Some(views) = views(keymap, view) {
-        // They have their numbers on the line of tabs.
+        // The keys of the views are also on the line of tabs.
         let names: Vec<&str> = keymap
             .of(view)
             .filter(|binding| matches!(binding.action, Action::View(_)))
@@ -60,7 +61,7 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
     [left, right]
 }
 
-/// How many lines there are to scroll through.
+/// Returns the number of lines to scroll through.
 pub fn line_count(keymap: &Keymap, view: ViewId, two_columns: bool) -> usize {
     let [left, right] = columns(keymap, view, false);
     if two_columns {
@@ -70,13 +71,13 @@ pub fn line_count(keymap: &Keymap, view: ViewId, two_columns: bool) -> usize {
     }
 }
 
-/// Whether two columns fit into a terminal of that width.
+/// Whether two columns fit into a terminal of this width.
 pub fn has_two_columns(width: u16) -> bool {
     usize::from(width) >= 2 * COLUMN_WIDTH + 4
 }
 
-/// Returns one line for the keys of all views, if these are digits in a row. None if a user
-/// has given them other keys.
+/// Returns one line for the keys of all views if these are consecutive digits, or `None` if the
+/// user has assigned other keys.
 fn views(keymap: &Keymap, view: ViewId) -> Option<HelpLine> {
     let bindings = keymap.of(view);
     let views = bindings.filter(|binding| matches!(binding.action, Action::View(_)));

@@ -2,19 +2,19 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// The longest line that can be typed, in bytes. A longer one was pasted by mistake.
+/// Maximum length of a line, in bytes. A longer text was pasted by mistake.
 pub const LENGTH_MAX: usize = 1000;
 
 /// A line of text that is being typed, with its caret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineEdit {
     text: String,
-    /// Where the caret is, in bytes, between two characters.
+    /// The position of the caret in bytes, between two characters.
     caret: usize,
 }
 
 impl LineEdit {
-    /// Begins with this text, and the caret behind it.
+    /// Creates a line with this text, and the caret at its end.
     pub fn new(text: &str) -> Self {
         LineEdit {
             text: text.into(),
@@ -32,7 +32,7 @@ impl LineEdit {
         &self.text[..self.caret]
     }
 
-    /// Handles a key. Returns false if it means nothing in a line of text.
+    /// Handles a key. Returns false if the key has no meaning in a line of text.
     pub fn press(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if key.modifiers.contains(KeyModifiers::ALT) {
@@ -71,7 +71,7 @@ impl LineEdit {
         true
     }
 
-    /// Puts a character in at the caret, if the line is not full.
+    /// Inserts a character at the caret, if the line is not full.
     fn insert(&mut self, c: char) {
         if self.text.len() + c.len_utf8() <= LENGTH_MAX {
             self.text.insert(self.caret, c);
@@ -79,7 +79,7 @@ impl LineEdit {
         }
     }
 
-    /// Removes the word before the caret, and blanks behind it.
+    /// Removes the word before the caret, and the blanks between word and caret.
     fn remove_word(&mut self) {
         let word = self.before().trim_end();
         let start = word.rfind(char::is_whitespace).map_or(0, |at| {

@@ -1,5 +1,5 @@
-//! The *palette*: actions that keys have in this view, found by their names, for users who
-//! do not know the key; and *orders*, which have an argument.
+//! The *palette* finds the actions of a view by their names, for users who do not know the keys. It
+//! also takes *orders*, which have an argument.
 
 use super::line_edit::LineEdit;
 use crate::action::{Action, Binding, Keymap};
@@ -10,19 +10,19 @@ use engine::probes::{Probe, Suggested};
 use profile::few;
 use std::sync::Arc;
 
-/// The open palette: what was typed and chosen.
+/// The open palette: the text that was typed, and the choice.
 #[derive(Debug, Default)]
 pub struct Palette {
     pub line: LineEdit,
-    /// Which of the matches is chosen; the first is 0.
+    /// The index of the chosen match.
     pub chosen: usize,
-    /// Why the order that was typed cannot be carried out.
+    /// Why the typed order cannot be carried out.
     pub error: Option<Notice>,
-    /// What was typed before it was completed, and by which of the names.
+    /// The text before it was completed, and the index of the completion.
     completed: Option<(String, usize)>,
 }
 
-/// Words that are values of every call.
+/// Words that are valid values at every call.
 const VALUES: [&str; 10] = [
     "arg1",
     "arg2",
@@ -37,7 +37,7 @@ const VALUES: [&str; 10] = [
 ];
 
 impl Palette {
-    /// Returns the actions that have every typed word in their name or description.
+    /// Returns the actions whose name or description contains every typed word.
     pub fn matches<'a>(&self, keymap: &'a Keymap, view: ViewId) -> Vec<&'a Binding> {
         let typed = self.line.text().to_lowercase();
         let words: Vec<&str> = typed.split_whitespace().collect();
@@ -49,12 +49,12 @@ impl Palette {
             .filter(|binding| !binding.help.is_empty() && binding.action != Action::Palette)
             .filter(|binding| words.iter().all(|word| has(binding, word)))
             .collect();
-        // Actions whose name begins with what was typed come first.
+        // Actions whose name starts with the text come first.
         few::sort_by_key(&mut found, |binding| !binding.name.starts_with(&typed));
         found
     }
 
-    /// Returns an empty one in which this is typed already.
+    /// Returns a palette with this text in its line.
     pub fn typed(text: &str) -> Palette {
         Palette {
             line: LineEdit::new(text),
@@ -62,12 +62,12 @@ impl Palette {
         }
     }
 
-    /// Forgets the completion: something else was typed.
+    /// Forgets completion, choice and error, because other text was typed.
     pub fn begin_anew(&mut self) {
         (self.chosen, self.error, self.completed) = (0, None, None);
     }
 
-    /// Returns what was typed by hand.
+    /// Returns the text that the user typed, without completion.
     fn by_hand(&self) -> &str {
         match &self.completed {
             Some((typed, _)) => typed,
@@ -75,8 +75,8 @@ impl Palette {
         }
     }
 
-    /// Returns the part of a name of a probe for which names are to be looked for. None if no
-    /// probe is being typed.
+    /// Returns the part of a name that names are searched for, or `None` if the text is not an
+    /// order for a probe.
     pub fn part_of_probe(&self) -> Option<&str> {
         match said(self.line.text())? {
             (Kind::Probe, part) => Some(part),
@@ -84,8 +84,8 @@ impl Palette {
         }
     }
 
-    /// Returns lines that may be meant by what was typed: of a probe as they were `suggested`,
-    /// of a value by what `probe` has.
+    /// Returns the possible completions of the text: for a probe the names in `suggested`, for a
+    /// value the arguments of `probe`.
     pub fn completions(&self, suggested: Option<&Suggested>, probe: Option<&Probe>) -> Vec<String> {
         let typed = self.by_hand();
         if let Some((Kind::Probe, part)) = said(typed) {
@@ -101,7 +101,7 @@ impl Palette {
             .rfind(|letter| !is_word(letter))
             .map_or(0, |at| at + 1);
         let (before, word) = value.split_at(begin);
-        // Members behind a dot are not known here.
+        // The members after a dot are not known here.
         if before.ends_with(['.', '>', '%', ':']) {
             return Vec::new();
         }
@@ -115,7 +115,7 @@ impl Palette {
             .collect()
     }
 
-    /// Returns which of the completions stands in the line. None if it was typed by hand.
+    /// Returns the index of the completion in the line, or `None` if the user typed the text.
     pub fn completion(&self) -> Option<usize> {
         self.completed.as_ref().map(|(_, at)| *at)
     }
@@ -135,13 +135,13 @@ impl Palette {
         self.error = None;
     }
 
-    /// Returns the action that Enter would carry out. None if nothing matches.
+    /// Returns the action that Enter would carry out, or `None` if nothing matches.
     pub fn chosen(&self, keymap: &Keymap, view: ViewId) -> Option<Action> {
         let matches = self.matches(keymap, view);
         Some(matches.get(self.chosen)?.action)
     }
 
-    /// Chooses the next or the previous match. After the last comes the first.
+    /// Chooses the next or the previous match. After the last one comes the first.
     pub fn step(&mut self, down: bool, keymap: &Keymap, view: ViewId) {
         let count = self.matches(keymap, view).len();
         self.chosen = match (self.chosen, down) {
@@ -187,7 +187,7 @@ mod tests {
         let found = palette.completions(Some(&suggested), None);
         palette.complete(true, &found);
         assert_eq!(palette.line.text(), "probe usdt:python:line");
-        // The list is that of what was typed, and goes round.
+        // The list belongs to the typed text, and after its last entry comes the first.
         assert_eq!(palette.completions(Some(&suggested), None), found);
         palette.complete(false, &found);
         assert_eq!(palette.line.text(), "probe usdt:python:gc__start");

@@ -1,33 +1,33 @@
-//! The *sampling dialog*: how samples are taken, and at which rate from now on.
+//! The *sampling dialog* shows how samples are taken, and changes the rate.
 
 use crate::values;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::snapshot::Sampler;
 use std::sync::Arc;
 
-/// The rates that arrow keys step through, in samples per second. None is a multiple of
-/// ten, because programs wake up by timers of such rates: a sampler in time with them would
-/// hit them always or never.
+/// The rates that arrow keys step through, in samples per second. None of them is a multiple of
+/// ten, because programs have timers of such rates: a sampler in step with them would always or
+/// never find them running.
 pub const RATES: [u32; 6] = [19, 49, 99, 199, 499, 999];
 
 /// The state of the sampling dialog.
 #[derive(Debug)]
 pub struct SamplingDialog {
     pub sampler: Arc<Sampler>,
-    /// The chosen rate in Hz; 0 if all digits of a typed number were deleted.
+    /// The chosen rate in Hz; 0 if the user deleted all digits.
     pub chosen: u32,
     is_typing: bool,
     /// Why the last rate was refused.
     pub problem: Option<String>,
 }
 
-/// What a key in the dialog leads to.
+/// The result of a key in the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     Stay,
     Close,
     SetRate(u32),
-    /// The key means nothing in this dialog.
+    /// The dialog does not know the key.
     Unknown,
 }
 
@@ -42,7 +42,7 @@ impl SamplingDialog {
         }
     }
 
-    /// Handles a key, and returns what it leads to.
+    /// Handles a key, and returns its result.
     pub fn press(&mut self, key: KeyEvent) -> Reply {
         if key
             .modifiers
@@ -85,12 +85,11 @@ impl SamplingDialog {
         self.is_typing = false;
     }
 
-    /// Adds a digit to the number that is being typed; the first digit replaces the rate.
+    /// Appends a digit to the number that is being typed. The first digit replaces the rate.
     fn type_digit(&mut self, digit: u32) {
         let before = if self.is_typing { self.chosen } else { 0 };
         let typed = before * 10 + digit;
-        // One digit too many can be typed, so that the user sees that the number is too
-        // large.
+        // One digit too many can be typed, so that the user sees that the number is too large.
         self.chosen = if typed > values::RATE_MAX * 10 {
             before
         } else {
@@ -100,8 +99,8 @@ impl SamplingDialog {
     }
 }
 
-/// Returns the rate if it is possible, else a sentence why it is not. `max_hz` is the limit
-/// of the kernel, if it has one.
+/// Returns the rate if it is possible. The error is a sentence that says why it is not. `max_hz` is
+/// the limit of the kernel, if it has one.
 pub fn check_rate(hz: u32, max_hz: Option<u32>) -> Result<u32, String> {
     let most = values::RATE_MAX.min(max_hz.unwrap_or(u32::MAX));
     match hz {

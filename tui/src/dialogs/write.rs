@@ -1,11 +1,11 @@
-//! The *write dialog*: what is on the screen, to a file. What the chosen format
-//! cannot hold is said before anything is written.
+//! The *write dialog* writes what is on the screen to a file. It shows what the chosen format
+//! cannot contain before anything is written.
 
-/// Formats, and what is written in them.
+/// The formats, and what they contain.
 mod kind;
-/// What else can be chosen.
+/// The other options.
 mod options;
-/// More files, one after the other.
+/// A series of files.
 mod repeat;
 /// The size of the file that would be written.
 mod size;
@@ -24,7 +24,7 @@ use profile::{Query, View};
 use size::Size;
 use std::path::{Path, PathBuf};
 
-/// The lines of the dialog; one of them has the keys.
+/// A line of the dialog. One of them has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     Subject,
@@ -49,14 +49,14 @@ const FIELDS: [Field; 8] = [
     Field::Repeat,
 ];
 
-/// What a file can hold.
+/// What a file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// The samples of this scope, window and filter.
+    /// The samples of the present scope, window and filter.
     Shown,
     /// All samples that are kept.
     All,
-    /// The lines that are on the screen.
+    /// The lines on the screen.
     Screen,
 }
 
@@ -69,44 +69,44 @@ pub struct WriteDialog {
     /// The chosen kind, as an index of [`KINDS`].
     kind: usize,
     pub field: Field,
-    /// Whether all samples that are kept are written, in a format that could hold a part of
-    /// them as well. A .pft always holds all.
+    /// Whether all samples that are kept are written, in a format that could also contain a part of
+    /// them. A .pft always contains all.
     is_whole: bool,
     pub file: LineEdit,
-    /// The name without its ending, as long as the user has typed none.
+    /// The proposed names without extension, used until the user types a name.
     stem: Stem,
-    /// Whether the user has typed a name. Then only its ending changes with the format.
+    /// Whether the user has typed a name. Then only its extension changes with the format.
     is_typed: bool,
     pub options: Options,
     /// Whether more samples will come, so that a series of files makes sense.
     pub goes_on: bool,
     /// Why the last attempt did not succeed.
     pub problem: Option<Problem>,
-    /// What is known of the folder in which the file would be. None until the answer comes.
+    /// The folder of the file. `None` until the answer about it has come.
     pub room: Option<Room>,
-    /// The folder that was asked about last; `room` is its answer.
+    /// The folder of the last question; `room` is the answer.
     asked: Option<PathBuf>,
-    /// How large the file would be, as far as that was found out.
+    /// The size of the file, if it is known.
     size: Size,
 }
 
 /// Why a file was not written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// There is a file of this name: another key than Enter overwrites it.
+    /// A file of this name exists. Another key than Enter overwrites it.
     Exists,
     Failed(String),
 }
 
-/// What there is to know of a folder before writing into it.
+/// What the dialog shows about a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
     pub folder: PathBuf,
-    /// Its whole path, as what is typed may begin at the folder that proftop was started in.
+    /// Its absolute path, because the typed path may be relative to the working directory.
     pub path: PathBuf,
-    /// The bytes that are free for this user, or why that is not known.
+    /// The free space for this user in bytes, or why it is not known.
     pub free_bytes: Result<u64, String>,
-    /// Who will own the file, if that is not the user who runs proftop.
+    /// The owner of the file, if that is not the user who runs proftop.
     pub owner: Option<String>,
 }
 
@@ -116,7 +116,7 @@ pub struct WriteJob {
     pub path: PathBuf,
     pub overwrite: bool,
     pub content: Content,
-    /// Whether it is one of a series of files.
+    /// Whether the file belongs to a series.
     pub is_repeated: bool,
 }
 
@@ -128,15 +128,15 @@ pub enum Content {
         query: Box<Query>,
         format: Format,
         manner: Manner,
-        /// The query asks for all that is kept.
+        /// Whether the query asks for all samples that are kept.
         is_whole: bool,
     },
-    /// What the screen looks like without the dialog.
+    /// The screen without the dialog.
     Screen,
 }
 
 impl Content {
-    /// Returns what determines the size of the file. None for the screen.
+    /// Returns what determines the size of the file, or `None` for the screen.
     pub fn shape(&self) -> Option<Shape> {
         match *self {
             Content::Profile {
@@ -154,7 +154,7 @@ impl Content {
     }
 }
 
-/// Compares only what the dialog knows: samples are not compared.
+/// Compares only what the dialog knows, and not the samples.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         self.shape() == other.shape()
@@ -163,7 +163,7 @@ impl PartialEq for Content {
 
 impl Eq for Content {}
 
-/// What a key in the dialog leads to.
+/// The result of a key in the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     Stay,
@@ -173,13 +173,13 @@ pub enum Reply {
     },
     /// End the series of files.
     Stop,
-    /// It means nothing here.
+    /// The dialog does not know the key.
     Unknown,
 }
 
 impl WriteDialog {
-    /// Opens the dialog. `scope` is in words, for the name of the file; `manner` is how the
-    /// last file was written.
+    /// Opens the dialog. `scope` is the scope in words, for the name of the file. `manner` is how
+    /// the last file was written.
     pub fn new(shown: &Snapshot, scope: &str, manner: Manner) -> Self {
         let is_live = matches!(
             shown.run.target,
@@ -206,7 +206,7 @@ impl WriteDialog {
         dialog
     }
 
-    /// Sets the dialog to what a job asked for that was not done.
+    /// Fills the dialog with a job that could not be done.
     pub fn ask_again(&mut self, job: &WriteJob, options: Options) {
         let is_it = |kind: &&FileKind| match (&job.content, kind) {
             (Content::Profile { format, .. }, FileKind::Profile(other)) => format == other,
@@ -215,7 +215,7 @@ impl WriteDialog {
         };
         self.kind = KINDS.iter().position(|kind| is_it(&kind)).unwrap_or(0);
         let shape = job.content.shape();
-        // A .pft always holds all samples, so that it does not tell what the user chose for
+        // A .pft always contains all samples, so that it does not tell what the user chose for
         // other formats.
         self.is_whole = shape.is_some_and(|shape| shape.is_whole && shape.format != Format::Pft);
         self.file = LineEdit::new(&job.path.to_string_lossy());
@@ -239,7 +239,7 @@ impl WriteDialog {
         }
     }
 
-    /// Chooses what the file holds, and a format that can hold it.
+    /// Chooses what the file contains, and a format that can contain it.
     fn choose_subject(&mut self, subject: Subject) {
         self.is_whole = subject == Subject::All;
         let wanted = match (subject, self.kind()) {
@@ -259,8 +259,7 @@ impl WriteDialog {
         self.kind
     }
 
-    /// Returns whether the option of a field is chosen. None for fields that are no
-    /// options.
+    /// Returns whether the option of a field is on, or `None` for fields that are not options.
     pub fn switch(&self, field: Field) -> Option<Switch> {
         match field {
             Field::Subject | Field::Format | Field::File => None,
@@ -272,8 +271,8 @@ impl WriteDialog {
         }
     }
 
-    /// Returns the folder of the file, if the room in it has to be asked for. None if that
-    /// was done, or is being done for another folder.
+    /// Returns the folder of the file if its free space has to be asked for. Returns `None` if it
+    /// was asked for, or if an answer about another folder is still awaited.
     pub fn ask_for_room(&mut self) -> Option<PathBuf> {
         let is_waiting = self.asked.is_some() && self.room.is_none();
         let folder = self.folder();
@@ -285,8 +284,8 @@ impl WriteDialog {
         Some(folder)
     }
 
-    /// Returns the shape of the file if its size has to be asked for. None if that was
-    /// done.
+    /// Returns the shape of the file if its size has to be asked for, or `None` if it was asked
+    /// for.
     pub fn ask_for_size(&mut self) -> Option<Shape> {
         let shape = self.shape()?;
         self.size.ask(shape).then_some(shape)
@@ -297,12 +296,12 @@ impl WriteDialog {
         self.size.set(shape, bytes);
     }
 
-    /// Returns how many bytes the file would have. None while that is not known.
+    /// Returns the size of the file in bytes, or `None` while it is not known.
     pub fn size(&self) -> Option<u64> {
         self.size.of(self.shape()?)
     }
 
-    /// Returns the shape of the file. None for the screen, which is small.
+    /// Returns the shape of the file, or `None` for the screen, whose text is small.
     fn shape(&self) -> Option<Shape> {
         match self.kind() {
             FileKind::Profile(format) => Some(Shape {
@@ -323,15 +322,15 @@ impl WriteDialog {
         }
     }
 
-    /// Takes what is known of a folder. It is dropped if another folder was asked about
-    /// since.
+    /// Takes the facts about a folder. They are dropped if the last question was about another
+    /// folder.
     pub fn set_room(&mut self, room: Room) {
         if self.asked.as_ref() == Some(&room.folder) {
             self.room = Some(room);
         }
     }
 
-    /// Handles a key, and returns what it leads to.
+    /// Handles a key, and returns its result.
     pub fn press(&mut self, key: KeyEvent) -> Reply {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -348,7 +347,7 @@ impl WriteDialog {
         Reply::Stay
     }
 
-    /// Handles a key that means something to the selected line only.
+    /// Handles a key whose meaning depends on the selected line.
     fn press_in_field(&mut self, key: KeyEvent) -> Reply {
         match self.field {
             Field::Subject => return self.press_subject(key),
@@ -374,15 +373,15 @@ impl WriteDialog {
         Reply::Stay
     }
 
-    /// Chooses the format that the typed ending belongs to, if there is one.
+    /// Chooses the format of the typed extension, if there is one.
     fn follow_ending(&mut self) {
         let kind = FileKind::of_path(Path::new(self.file.text()));
         let known = kind.and_then(|kind| KINDS.iter().position(|known| *known == kind));
         self.kind = known.unwrap_or(self.kind);
     }
 
-    /// Asks to write the file, unless the choices do not fit together: then nothing is
-    /// written, and the dialog says why.
+    /// Returns the reply that writes the file. If the choices do not fit together, the dialog stays
+    /// open and says why.
     fn try_to_write(&mut self, overwrite: bool) -> Reply {
         let options = &self.options;
         let is_text = self.kind() == FileKind::Text;
@@ -400,16 +399,15 @@ impl WriteDialog {
         Reply::Stay
     }
 
-    /// Goes to the line that is this many lines further; behind the last the first one
-    /// follows.
+    /// Goes this many lines down. After the last line comes the first.
     fn go_to_field(&mut self, by: usize) {
         let here = FIELDS.iter().position(|field| *field == self.field);
         self.field = FIELDS[(here.unwrap_or(0) + by) % FIELDS.len()];
         self.options.is_typing = false;
     }
 
-    /// Turns the selected option on or off, if the format has a choice there. The proposed
-    /// name follows, as it must not tell what is hidden.
+    /// Turns the selected option on or off, if the format allows it. The proposed name is updated,
+    /// because it must not contain names that are hidden in the file.
     fn turn(&mut self) {
         let can_be_turned = self.switch(self.field).is_some_and(Switch::can_be_turned);
         let options = &mut self.options;
@@ -425,7 +423,7 @@ impl WriteDialog {
         self.name_anew(self.kind().ending());
     }
 
-    /// Chooses what is written.
+    /// Chooses what the file contains.
     fn press_subject(&mut self, key: KeyEvent) -> Reply {
         let here = SUBJECTS.iter().position(|all| *all == self.subject());
         let by = match key.code {
@@ -449,8 +447,8 @@ impl WriteDialog {
         Reply::Stay
     }
 
-    /// Takes what is typed where nothing can be typed for the name of the file, in the place
-    /// of the proposed one.
+    /// Takes a letter that is typed in a line without text as the start of the file's name, which
+    /// replaces the proposed one.
     fn begin_name(&mut self, key: KeyEvent) -> Reply {
         let mut typed = if self.is_typed {
             self.file.clone()
@@ -468,8 +466,8 @@ impl WriteDialog {
         Reply::Stay
     }
 
-    /// Chooses a format by its number, counted around the ends. The name of the file
-    /// follows it.
+    /// Chooses a format by its number; after the last one comes the first. The name of the file is
+    /// updated.
     fn choose(&mut self, kind: usize) {
         let before = self.kind().ending();
         self.kind = kind % KINDS.len();
@@ -477,7 +475,7 @@ impl WriteDialog {
         self.name_anew(before);
     }
 
-    /// Returns the proposed name without its ending. It says what is in the file.
+    /// Returns the proposed name without extension. It says what the file contains.
     fn stem(&self) -> &str {
         match self.subject() {
             _ if self.options.manner.hides_names => &self.stem.anonymous,
@@ -486,8 +484,8 @@ impl WriteDialog {
         }
     }
 
-    /// Gives the file the ending of the chosen format. A name that was typed keeps all but
-    /// the ending of the format `before`.
+    /// Gives the file the extension of the chosen format. If the user has typed the name, only the
+    /// extension of the format `before` is replaced.
     fn name_anew(&mut self, before: &str) {
         let stem = if self.is_typed {
             self.file.text().strip_suffix(before)
@@ -501,12 +499,12 @@ impl WriteDialog {
     }
 }
 
-/// Names that are proposed for a file, without their ending.
+/// The names that are proposed for a file, without extension.
 #[derive(Debug)]
 struct Stem {
     /// `proftop-db-01-postgres-20261120T140312Z`, for what is shown.
     shown: String,
-    /// The same with the words for all that is sampled, for all that is kept.
+    /// For all samples that are kept: the target takes the place of the scope.
     all: String,
     /// Without machine and scope, for files that hide names.
     anonymous: String,
@@ -523,7 +521,7 @@ impl Stem {
             })
             .filter(|ms| *ms > 0)
             .map_or_else(String::new, |ms| calendar::compact(ms / 1000));
-        // The words of the scope may contain anything, and the name has to be usable in a
+        // The words of the scope may contain any characters, but the name has to be usable in a
         // shell.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let plain = |part: &str| {

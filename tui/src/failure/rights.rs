@@ -1,4 +1,4 @@
-//! The failure that most users see first: no rights to sample.
+//! The failure that most users see first: missing rights to sample.
 
 use super::{Exit, Failure};
 use probe::privilege::MissingRights;
@@ -6,15 +6,15 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-/// The capabilities that a binary needs so that any user can run it, as docs/install.md explains
-/// them: the first two for sampling, the others for names of functions of the kernel and of other
-/// users' programs. On two lines, as one would be too long for a terminal of 80 columns.
+/// The capabilities of a binary that any user may run, as docs/install.md explains them: `cap_bpf`
+/// and `cap_perfmon` for sampling, the others for names of functions in the kernel and in programs
+/// of other users. On two lines, because one would be too long for a terminal of 80 columns.
 const FILE_CAPABILITIES: [&str; 2] = [
     "cap_bpf,cap_perfmon,cap_syslog+ep",
     "cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore+ep",
 ];
 
-/// Directories that sudo searches by default, whatever PATH says.
+/// Directories that sudo searches by default, whatever the user's PATH is.
 const SUDO_PATH: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -24,14 +24,14 @@ const SUDO_PATH: [&str; 6] = [
     "/bin",
 ];
 
-/// How this run was typed, for suggesting a command that does it again.
+/// How this run was started, for suggesting a command that does it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// The path of the program, or only its name if sudo would find it.
     program: String,
-    /// The path of the program, for what does not search for it.
+    /// The path of the program, for commands that do not search for it.
     file: String,
-    /// The arguments of the command, quoted for a shell.
+    /// The arguments, quoted for a shell.
     args: String,
 }
 
@@ -44,7 +44,7 @@ impl Invocation {
         Invocation::new(&exe, &cwd, &args)
     }
 
-    /// Makes an invocation of these words.
+    /// Creates an invocation from these words.
     #[cfg(test)]
     pub fn typed(program: &str, args: &str) -> Invocation {
         Invocation {
@@ -54,7 +54,7 @@ impl Invocation {
         }
     }
 
-    /// Returns how the screen of one process is opened by the same program.
+    /// Returns the command that opens the screen of one process with the same program.
     pub fn for_process(self, pid: u32) -> Invocation {
         Invocation {
             args: format!("-p {pid}"),
@@ -65,7 +65,7 @@ impl Invocation {
     /// Returns this run with one more option, which is put before `-- COMMAND`.
     pub fn with_option(&self, option: &str) -> String {
         let Invocation { program, args, .. } = self;
-        // Behind `--` it would be a command.
+        // After `--` the option would belong to the command.
         if let Some(before) = args.strip_suffix("--")
             && (before.is_empty() || before.ends_with(' '))
         {
@@ -128,8 +128,8 @@ impl fmt::Display for Invocation {
     }
 }
 
-/// Returns the message for a user without the rights to sample, with what helps in the
-/// user's situation. `needs_bpf`: what was asked for cannot be had without BPF.
+/// Returns the message for a user without the rights to sample, with advice for the user's
+/// situation. `needs_bpf` means that what the user wants is impossible without BPF.
 pub fn cannot_sample(
     missing: &MissingRights,
     paranoid: Option<i32>,
@@ -165,8 +165,8 @@ pub fn cannot_sample(
     )
 }
 
-/// Returns the message for a user with the capabilities to sample on a kernel that opens clocks for
-/// root only, by this level of `kernel.perf_event_paranoid`.
+/// Returns the message for a user who has the capabilities to sample, on a kernel that opens CPU
+/// clocks only for root because of this level of `kernel.perf_event_paranoid`.
 pub fn cannot_open_clocks(level: i32, invocation: &Invocation) -> Failure {
     Failure::new(
         Exit::NotPossible,
@@ -180,8 +180,8 @@ pub fn cannot_open_clocks(level: i32, invocation: &Invocation) -> Failure {
     .remedy(format!("sudo {invocation}"), "this run")
 }
 
-/// Returns what works without rights. With `kernel.perf_event_paranoid` up to 2, users may
-/// sample their own processes by perf, which is no help where BPF is needed.
+/// Returns what works without rights. With `kernel.perf_event_paranoid` up to 2, users may sample
+/// their own processes by perf, but that does not help if BPF is needed.
 fn works_without_rights(paranoid: Option<i32>, needs_bpf: bool) -> &'static str {
     match paranoid {
         Some(level) if level > 2 => "Works without rights: proftop doctor, proftop --help",
@@ -192,7 +192,7 @@ fn works_without_rights(paranoid: Option<i32>, needs_bpf: bool) -> &'static str 
     }
 }
 
-/// Returns the message for a user who asked for `--engine perf` and may not even use that.
+/// Returns the message for a user who chose `--engine perf` and may not even use that.
 pub fn not_even_by_perf(error: &probe::Error, paranoid: Option<i32>) -> Failure {
     let failure = Failure::new(Exit::NotPossible, format!("cannot sample: {error}"));
     let Some(level) = paranoid.filter(|_| error.is_permission()) else {
@@ -210,13 +210,13 @@ pub fn not_even_by_perf(error: &probe::Error, paranoid: Option<i32>) -> Failure 
         .remedy("proftop -p PID", "a process of your own")
 }
 
-/// Returns a word as a shell would read it: unchanged where that is safe, else in quotes.
+/// Quotes a word for a shell. It stays unchanged if that is safe.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    // No raw control characters: the text goes to a terminal.
+    // Control characters are left out, because the text goes to a terminal.
     let visible: String = word.chars().filter(|c| !c.is_control()).collect();
     format!("'{}'", visible.replace('\'', r"'\''"))
 }
@@ -318,7 +318,7 @@ proftop: cannot sample: kernel.perf_event_paranoid = 3 keeps CPU clocks for root
     #[test]
     fn names_the_program_so_that_sudo_finds_it() {
         assert_eq!(invocation("/usr/bin/proftop", &[]).program, "proftop");
-        // Whoever gives it rights has no PATH to search.
+        // `setcap` does not search PATH.
         assert_eq!(invocation("/usr/bin/proftop", &[]).file, "/usr/bin/proftop");
         let home = invocation("/home/ann/.cargo/bin/proftop", &[]);
         assert_eq!(home.program, "/home/ann/.cargo/bin/proftop");

@@ -1,4 +1,4 @@
-//! The file `proftop/state.toml` below `$XDG_STATE_HOME` or `~/.local/state`; under sudo
+//! The file `proftop/state.toml` below `$XDG_STATE_HOME` or `~/.local/state`. Under sudo it is
 //! below the home of the user who called it.
 
 use crate::user_files::{Manner, Refusal, UserFiles};
@@ -6,16 +6,16 @@ use probe::privilege::UserRights;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The largest file that is read, in bytes. We never write a larger one.
+/// Maximum size of a file that is read, in bytes. We never write a larger one.
 const BYTES_MAX: u64 = 256 << 10;
-/// Only the user may read which programs were looked at.
+/// Only the user may see which programs were profiled.
 const FOLDER_MODE: u32 = 0o700;
 const FILE: Manner = Manner {
     replaces: true,
     mode: 0o600,
 };
 
-/// The file, with the rights of its user.
+/// The file, and the rights of its user.
 #[derive(Debug)]
 pub struct StateFile<'a> {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub struct StateFile<'a> {
 }
 
 impl StateFile<'static> {
-    /// Returns the file of the current user. None if there is no home directory.
+    /// Returns the file of the current user, or `None` if there is no home directory.
     pub fn find() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self::of(UserRights::current(), variable)
@@ -34,7 +34,7 @@ impl<'a> StateFile<'a> {
     fn of(rights: &'a UserRights, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let absolute = |path: &PathBuf| path.is_absolute();
         let folder = match rights.user() {
-            // sudo has replaced the environment of the user.
+            // sudo has replaced the user's environment.
             Some(user) => Some(user.home.join(".local/state")),
             None => variable("XDG_STATE_HOME")
                 .map(PathBuf::from)
@@ -48,12 +48,12 @@ impl<'a> StateFile<'a> {
         })
     }
 
-    /// Reads the file. None if there is none, or it cannot be read.
+    /// Reads the file. Returns `None` if it does not exist or cannot be read.
     pub fn read(&self) -> Option<String> {
         self.files.read(&self.path, BYTES_MAX).ok()
     }
 
-    /// Writes the file, and its folder if that is missing.
+    /// Writes the file, and creates its folder if that is missing.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
         if let Some(folder) = self.path.parent() {
             self.files.make_folder(folder, FOLDER_MODE)?;
@@ -149,7 +149,7 @@ mod tests {
         for path in [&home, &roots] {
             fs::create_dir(path).expect("a folder");
         }
-        // The folder above has to let them through.
+        // The user needs access to the parent folder.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder.path(), open).expect("ours");
         std::os::unix::fs::chown(&home, Some(65_534), Some(65_534)).expect("root may");
@@ -162,7 +162,7 @@ mod tests {
         assert!(rustix::process::geteuid().is_root());
         assert!(fs::write(roots.join("still"), "root").is_ok());
 
-        // What leads elsewhere leads nowhere.
+        // A symbolic link in the path of the file is refused.
         let state = home.join(".local/state/proftop");
         fs::remove_dir_all(&state).expect("ours");
         std::os::unix::fs::symlink(&roots, &state).expect("a link");

@@ -1,22 +1,21 @@
-//! A *cursor* is a selection that belongs to an item of a list, not to a line:
-//! when the list is sorted anew the item keeps its line of the screen where
-//! possible, and the list scrolls under it.
+//! A *cursor* is a selection that belongs to an item of a list, not to a line. When the list is
+//! sorted again the selected item stays on its line of the screen if possible, and the list scrolls
+//! under it.
 //!
-//! Until something is selected the cursor watches the top: it stays on the
-//! first line, whatever comes to stand there.
+//! Until an item is selected the cursor watches the top: it stays on the first line, whatever item
+//! is there.
 
-/// A selection in a list whose items have keys of type `K`, and which part of the list is
-/// on the screen.
+/// A selection in a list whose items have keys of type `K`, and the scroll position of the list.
 #[derive(Debug, Clone)]
 pub struct Cursor<K> {
-    /// The row that is held; `None` while the cursor watches the top.
+    /// The selected item. `None` while the cursor watches the top.
     held: Option<K>,
     /// The first item on the screen.
     offset: usize,
     /// The selected item's line, counted from `offset`.
     line: usize,
-    /// After going back: the line of the screen on which the item was. It gets there again
-    /// when the rows of that time are shown again.
+    /// After a step back in the history: the line of the screen on which the item was. It returns
+    /// to that line as soon as there are enough rows again.
     came_back_to: Option<usize>,
 }
 
@@ -31,8 +30,8 @@ impl<K> Default for Cursor<K> {
     }
 }
 
-/// How many items a list shows: one line less where the last line sums up what
-/// did not fit.
+/// Returns how many items a list shows: one less than its lines if the last line has to sum up the
+/// items that do not fit.
 pub fn visible(len: usize, height: usize) -> usize {
     if len <= height {
         height
@@ -42,7 +41,7 @@ pub fn visible(len: usize, height: usize) -> usize {
 }
 
 impl<K: Copy + Eq> Cursor<K> {
-    /// Returns the key of the selected item. None while the cursor watches the top.
+    /// Returns the key of the selected item, or `None` while the cursor watches the top.
     pub fn held(&self) -> Option<K> {
         self.held
     }
@@ -57,7 +56,7 @@ impl<K: Copy + Eq> Cursor<K> {
         self.offset + self.line
     }
 
-    /// Tells the cursor that the selected item has another key from now on.
+    /// Sets the key that the selected item has from now on.
     pub fn rename(&mut self, key: K) {
         if self.held.is_some() {
             self.held = Some(key);
@@ -75,9 +74,8 @@ impl<K: Copy + Eq> Cursor<K> {
         }
     }
 
-    /// As [`Cursor::settle`]; where the selected item is gone, the nearest one above it that
-    /// is still there is selected, and where there is none, the nearest below. `before` is
-    /// the list as it was.
+    /// Like [`Cursor::settle`], but if the selected item is gone, the nearest one above it that is
+    /// still there is selected, or else the nearest one below. `before` is the previous list.
     pub fn settle_near(&mut self, before: &[K], keys: &[K], height: usize) {
         let held = self.held.filter(|held| !keys.contains(held));
         let was = held.and_then(|held| before.iter().position(|key| *key == held));
@@ -90,20 +88,20 @@ impl<K: Copy + Eq> Cursor<K> {
         self.settle(keys, height);
     }
 
-    /// Returns the cursor for going back to a place: the selected item keeps its line on
-    /// the screen even while other rows are shown.
+    /// Returns the cursor for a step back in the history: the selected item remembers its line even
+    /// while other rows are shown.
     #[must_use]
     pub fn come_back(mut self) -> Self {
         self.came_back_to = Some(self.line);
         self
     }
 
-    /// Selects nothing: the first line is the selected one, whatever item is there.
+    /// Selects no item: from now on the first line is selected, whatever item is there.
     pub fn watch_top(&mut self) {
         *self = Cursor::default();
     }
 
-    /// Selects an item, scrolling no more than needed.
+    /// Selects an item, and scrolls no more than needed.
     pub fn select(&mut self, at: usize, keys: &[K], height: usize) {
         let Some(key) = keys.get(at) else {
             return;

@@ -1,5 +1,5 @@
-//! A list of rows as a *family*: those that descend from another row stand below it, each
-//! generation in the order in which the list has them.
+//! Arranges a list of rows as a *family*: rows that descend from another row are below it. Siblings
+//! are in the order of the list.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ pub struct Member {
 /// How many generations are indented. Deeper rows are drawn at this depth.
 const DEPTH_MAX: usize = 8;
 
-/// The numbers of the rows in their new order, each with the lines that are drawn before its
-/// name. Every row comes once, also where the parents lead in a circle.
+/// Returns the indices of the rows in their new order, each with the guides that are drawn before
+/// its name. Every row occurs once, even if parents form a circle.
 ///
 /// ```text
-/// postgres          those of one parent that is no row
-/// ├─ autovacuum     hang together as well:
+/// postgres          siblings whose parent
+/// ├─ autovacuum     is not in the list:
 /// └─ backend        ┌─ worker
 ///    └─ helper      └─ worker
 /// ```
 pub fn arrange(members: &[Member]) -> Vec<(usize, Arc<str>)> {
-    // Of two rows with one number the one that comes first is the parent.
+    // If two rows have the same id, the first one is the parent.
     let mut by_id: HashMap<u32, usize> = HashMap::new();
     for (at, member) in members.iter().enumerate() {
         by_id.entry(member.id).or_insert(at);
@@ -35,7 +35,7 @@ pub fn arrange(members: &[Member]) -> Vec<(usize, Arc<str>)> {
         let parent = member.parent.filter(|parent| *parent != member.id);
         match parent.map(|parent| (parent, by_id.get(&parent))) {
             Some((_, Some(above))) if *above != at => children.entry(*above).or_default().push(at),
-            // Children of init (1) and kthreadd (2) are not related.
+            // Children of init (1) and kthreadd (2) are not related to each other.
             Some((parent, None)) if parent > 2 => orphans.entry(parent).or_default().push(at),
             _ => {}
         }
@@ -57,7 +57,7 @@ pub fn arrange(members: &[Member]) -> Vec<(usize, Arc<str>)> {
             _ => walk.family(at, String::new(), ""),
         }
     }
-    // What is left are rows whose parents lead in a circle.
+    // The remaining rows are those whose parents form a circle.
     for at in 0..members.len() {
         walk.family(at, String::new(), "");
     }
@@ -71,7 +71,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Those of one parent that is no row.
+    /// Adds rows with the same parent, which is not in the list.
     fn siblings(&mut self, siblings: &[usize]) {
         for (place, at) in siblings.iter().enumerate() {
             let joint = match place {
@@ -83,8 +83,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A row and all that descend from it. Families may be deeper than a stack is, so that
-    /// what is still to be done is a list.
+    /// Adds a row and all its descendants. It uses a list instead of recursion, because a family
+    /// may be deeper than our stack allows.
     fn family(&mut self, first: usize, guides: String, joint: &'static str) {
         let mut todo = vec![(first, guides, joint, 0)];
         while let Some((at, guides, joint, depth)) = todo.pop() {
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn every_row_comes_once_whatever_the_numbers_say() {
-        // A circle, somebody's own parent, and one number twice.
+        // A circle, a row that is its own parent, and two rows with the same id.
         let all = [(1, 2), (2, 1), (3, 3), (4, 4), (4, 3), (5, 4)];
         let rows = drawn(&all);
         assert_eq!(rows.lines().count(), all.len(), "{rows}");
-        // Deep enough for a stack to be too small, and for a line.
+        // Too deep for recursion, and too deep to indent every generation.
         let deep: Vec<(u32, u32)> = (10..100_000).map(|id| (id, id - 1)).collect();
         let rows = drawn(&deep);
         assert_eq!(rows.lines().count(), deep.len());

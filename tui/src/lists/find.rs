@@ -1,9 +1,9 @@
-//! A *find* is a regular expression that marks rows and never hides any: the
-//! numbers stay what they are. Capitals count only where the pattern has some.
+//! A *find* is a search with a regular expression. It highlights rows and never hides any, so that
+//! numbers stay the same. Case matters only if the pattern has capital letters.
 
 use regex::{Regex, RegexBuilder};
 
-/// A valid pattern that is being searched for.
+/// A valid pattern of a search.
 #[derive(Debug, Clone)]
 pub struct Find {
     pub text: String,
@@ -13,7 +13,7 @@ pub struct Find {
 /// Why a pattern is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadPattern {
-    /// At which character; the first is 1.
+    /// The position of the error in characters, counted from 1.
     pub position: usize,
     pub message: String,
 }
@@ -23,16 +23,16 @@ pub struct BadPattern {
 pub struct Prompt {
     pub text: String,
     pub error: Option<BadPattern>,
-    /// What was searched for before; Esc goes back to it.
+    /// The previous search; Esc goes back to it.
     pub before: Option<Find>,
 }
 
-/// How large a compiled pattern may be. A pattern is typed, but a pasted one can be
-/// anything.
+/// Maximum size of a compiled pattern, in bytes. A pattern that was pasted can be anything.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// Returns which of the found rows, which are in rising order, is the next one down or up
-/// from row `here`. After the last comes the first. None if nothing was found.
+/// Returns the position in `found`, which has row numbers in rising order, of the next match below
+/// row `here`, or above it if `down` is false. After the last one comes the first. With `including`
+/// and `down`, row `here` itself may be the match. Returns `None` if there are no matches.
 pub fn next(found: &[usize], here: usize, down: bool, including: bool) -> Option<usize> {
     let last = found.len().checked_sub(1)?;
     Some(if down {
@@ -57,15 +57,15 @@ impl Find {
         })
     }
 
-    /// Whether the pattern is found anywhere in the text.
+    /// Whether the text contains a match.
     pub fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 }
 
 impl BadPattern {
-    /// Reads the place from the library's message: it is given only by a caret below the
-    /// indented pattern.
+    /// Takes message and position from the text of the library's error, in which the position is
+    /// only shown by a caret below the indented pattern.
     fn new(error: &regex::Error) -> Self {
         const INDENT: usize = 4;
         let text = error.to_string();
@@ -84,7 +84,7 @@ impl BadPattern {
     }
 }
 
-/// Whether the pattern has a capital letter; those of classes such as `\S` do not count.
+/// Whether the pattern has a capital letter. Escaped letters such as that of `\S` do not count.
 fn has_capital(text: &str) -> bool {
     let mut escaped = false;
     text.chars().any(|c| {
@@ -94,19 +94,20 @@ fn has_capital(text: &str) -> bool {
     })
 }
 
-/// What is searched for in a list, and what was found.
+/// The pattern of a search, and how many rows it matches.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'a> {
     pub find: &'a Find,
+    /// Number of matching rows.
     pub rows: usize,
-    /// The samples of the rows, where they can be added up; else 0.
+    /// The samples of the matching rows, or 0 if they cannot be added up.
     pub samples: u64,
     /// How many rows were searched.
     pub of: usize,
 }
 
 impl<'a> Found<'a> {
-    /// Returns what was found in rows whose samples cannot be added up.
+    /// Returns the result of a search in rows whose samples cannot be added up.
     pub fn of_rows(find: &'a Find, rows: usize, of: usize) -> Self {
         Found {
             find,

@@ -1,28 +1,28 @@
-//! Rows that have something in common, put together: the threads of a process that have one
-//! name, the processes of a unit, of one command line or of a machine.
+//! Groups of rows that have something in common: threads of a process with the same name, or
+//! processes of the same unit, command line or machine.
 
 use profile::ProcessId;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// What rows are put together by.
+/// The criterion by which rows are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// Their unit of systemd or container.
+    /// The systemd unit or the container.
     Unit,
-    /// Their command line: a server and those that it has forked.
+    /// The command line, as of a server and its forked processes.
     Command,
     /// The machine that they run on.
     Host,
-    /// Their name, in one process.
+    /// The name, within one process.
     Name,
 }
 
 /// What the rows of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Common {
-    /// The process that they belong to; `None` for rows that are processes.
+    /// The process that the rows belong to. `None` for rows that are processes.
     pub process: Option<ProcessId>,
     pub name: Arc<str>,
 }
@@ -31,13 +31,13 @@ pub struct Common {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineKey<K> {
     Row(K),
-    /// A hash of what the rows have in common. Should two groups ever share it, the selection
-    /// may jump from one to the other; their rows and sums are told apart by [`Common`].
+    /// A hash of what the rows have in common. If two groups ever have the same hash, the selection
+    /// may jump from one to the other; their rows and sums are distinguished by [`Common`].
     Group(u64),
 }
 
 impl Common {
-    /// Returns the key of the line in which rows with this in common stand.
+    /// Returns the key of the line for rows that have this in common.
     pub fn line_key<K>(&self) -> LineKey<K> {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -45,8 +45,8 @@ impl Common {
     }
 }
 
-/// Puts rows, given by their numbers, together by what they have in common; a row without
-/// such a thing stays alone. The groups are in the order of their first rows.
+/// Groups rows, given by their numbers, by what they have in common. A row for which `common`
+/// returns `None` stays alone. The groups are in the order of their first rows.
 pub fn gather(numbers: &[usize], common: impl Fn(usize) -> Option<Common>) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut places: HashMap<Common, usize> = HashMap::new();
@@ -84,7 +84,7 @@ mod tests {
         ];
         let groups = gather(&[0, 1, 2, 3, 4, 5], |number| rows[number].clone());
         assert_eq!(groups, [vec![0, 3], vec![1], vec![2], vec![4], vec![5]]);
-        // The order is that of the numbers.
+        // The order is that of the given numbers.
         let groups = gather(&[5, 3, 0], |number| rows[number].clone());
         assert_eq!(groups, [vec![5], vec![3, 0]]);
     }

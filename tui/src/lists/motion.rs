@@ -1,6 +1,6 @@
-//! A *motion* is where the selection is to go, and where that is in a list.
+//! A *motion* is a movement of the selection, and computes where it leads in a list.
 
-/// Where the selection is to go.
+/// A movement of the selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Motion {
     Up(usize),
@@ -11,8 +11,8 @@ pub enum Motion {
 }
 
 impl Motion {
-    /// Returns the row that it leads to from row `at`, in a list of `rows` of which `page`
-    /// fit on the screen.
+    /// Returns the row that the motion leads to from row `at`, in a list of `rows` rows of which
+    /// `page` fit on the screen.
     pub fn target(self, at: usize, page: usize, rows: usize) -> usize {
         let lines = |half| (if half { page / 2 } else { page }).max(1);
         let target = match self {
@@ -26,7 +26,7 @@ impl Motion {
         target.min(rows.saturating_sub(1))
     }
 
-    /// Whether it goes up from the first row, or to the top: then the cursor watches the
+    /// Whether the motion goes up from the first row, or to the top. Then the cursor watches the
     /// top.
     pub fn watches_top(self, at: usize) -> bool {
         match self {

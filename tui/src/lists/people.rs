@@ -1,4 +1,4 @@
-//! Processes and threads as rows: whose they are, and what several of them are together.
+//! Facts about rows of processes and threads, and sums of several such rows.
 
 use profile::{Activity, Family, ProcessRow, Report, TREND_LEN};
 use std::cmp::Reverse;
@@ -10,14 +10,14 @@ pub fn is_of(row: &ProcessRow, families: &[Family]) -> bool {
     Family::any_has(families, row.pid, &row.details)
 }
 
-/// Whether processes of several machines are in a report.
+/// Whether a report has processes of several machines.
 pub fn are_of_several_machines(report: &Report) -> bool {
     let mut hosts = report.processes.iter().map(|row| &row.details.host);
     let first = hosts.next();
     first.is_some_and(|first| hosts.any(|host| host != first))
 }
 
-/// Returns what several did together. None if it was told of none.
+/// Returns the sum of several activities, or `None` if there are none.
 pub fn sum_of_activities<'a>(all: impl Iterator<Item = &'a Activity>) -> Option<Activity> {
     all.fold(None, |sum: Option<Activity>, activity| {
         let mut sum = sum.unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn sum_of_activities<'a>(all: impl Iterator<Item = &'a Activity>) -> Option<
     })
 }
 
-/// Returns the samples of several, second by second.
+/// Returns the sum of several trends, second by second.
 pub fn sum_of_trends<'a>(all: impl Iterator<Item = &'a [u64; TREND_LEN]>) -> [u64; TREND_LEN] {
     let mut sum = [0u64; TREND_LEN];
     for trend in all {
@@ -37,12 +37,12 @@ pub fn sum_of_trends<'a>(all: impl Iterator<Item = &'a [u64; TREND_LEN]>) -> [u6
     sum
 }
 
-/// What a row is named by: its top function, and what that waited for most.
+/// The top function of a row, and what that function mostly waited for.
 pub type Top<'a> = (&'a Option<Arc<str>>, &'a Option<Arc<str>>);
 
-/// Returns the top function of those that have most samples together, given the top function
-/// and the samples of each, and what it waited for in those. Which functions they ran besides is
-/// not known here.
+/// Returns the top function with most samples in total, given the top function and the samples of
+/// each row, and what that function mostly waited for. Other functions that the rows ran are not
+/// known here.
 pub fn top_of<'a>(
     all: impl Iterator<Item = (Top<'a>, u64)> + Clone,
 ) -> (Option<Arc<str>>, Option<Arc<str>>) {
@@ -80,10 +80,10 @@ mod tests {
         let top = |all: &[(&Option<Arc<str>>, u64)]| most(all.iter().copied());
         assert_eq!(top(&[(&hash, 5), (&scan, 4), (&scan, 3)]), scan);
         assert_eq!(top(&[(&hash, 9), (&scan, 4), (&scan, 3)]), hash);
-        // Of two with as many samples it is always the same.
+        // If two have equally many samples, the result is always the same one.
         assert_eq!(top(&[(&scan, 4), (&hash, 4)]), hash);
         assert_eq!(top(&[(&None, 4)]), None);
-        // What another function waits for is not its business.
+        // Waits of another function do not count.
         let (lock, sleep) = (
             Some("[waiting: lock]".into()),
             Some("[waiting: sleep]".into()),

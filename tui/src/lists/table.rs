@@ -1,6 +1,6 @@
-//! A *table* is a list of rows that is sorted, searched and selected from. The
-//! rows are the report's; their order, the selection and the search are the
-//! screen's, and they survive every new report.
+//! A *table* is a list of rows that can be sorted, searched and selected. The rows come from the
+//! report. Their order, the selection and the search belong to the screen, and survive every new
+//! report.
 
 use super::cursor::{Cursor, visible};
 use super::family;
@@ -22,84 +22,87 @@ use std::sync::Arc;
 pub trait Item: Clone + Debug + Send + Sync + 'static {
     /// Identifies the row from one report to the next.
     type Key: Copy + Eq + Hash + Debug + Send + Sync;
+    /// A column that the table can be sorted by.
     type Column: Copy + Eq + Debug + Default + Send + Sync + 'static;
 
     /// The columns to sort by, from left to right.
     const COLUMNS: &'static [Self::Column];
 
-    /// What rows can be put together by, in the order in which the user is offered it.
+    /// The criteria by which rows can be grouped, in the order in which the user is offered them.
     const GROUPINGS: &'static [By] = &[];
 
-    /// Whether it says anything of the rows of this report to put them together by that.
+    /// Whether grouping by this criterion is useful for the rows of this report.
     fn is_grouping_offered(_by: By, _report: &Report) -> bool {
         true
     }
 
-    /// Whether rows with something in common stand in one line where there is no room on the
-    /// screen for all of them. From then on the user decides.
+    /// Whether rows are grouped if the screen does not have room for all of them. This holds until
+    /// the user decides.
     const IS_GROUPED: bool = false;
 
     /// Returns the rows of a report.
     fn rows(report: &Report) -> &[Self];
-    /// Returns what identifies this row.
+    /// Returns the key of this row.
     fn key(&self) -> Self::Key;
 
-    /// Returns the key that a row with an older key has in this report. Keys of functions
-    /// change when names become known.
+    /// Returns the key that a row with an older key has in this report. Keys of functions change
+    /// when names become known.
     fn current_key(_report: &Report, key: Self::Key) -> Self::Key {
         key
     }
 
-    /// Compares two rows for the usual order: the largest number first, words from A to Z.
+    /// Compares two rows for the default order: the largest number first, words from A to Z.
     fn compare(column: Self::Column, a: &Self, b: &Self) -> Ordering;
-    /// Whether a column has words, which rise in the usual order, and no numbers, which
+    /// Whether a column has words, which rise in the default order. Otherwise it has numbers, which
     /// fall.
     fn is_word(column: Self::Column) -> bool;
 
     /// Returns the text that is searched, and copied.
     fn name(&self) -> &str;
-    /// Returns the samples that a find or a rest of the table adds up.
+    /// Returns the samples that a find or the rest of the table adds up.
     fn samples(&self) -> u64;
 
-    /// Returns the process of the row, in tables that can be limited to one process.
+    /// Returns the process of the row, in tables that can be limited to some processes.
     fn process(&self) -> Option<ProcessId> {
         None
     }
 
-    /// Returns the row and its parent for the view as a tree. None if rows have no parents.
+    /// Returns the id of the row and of its parent, for the view as a tree. Returns `None` if rows
+    /// have no parents.
     fn member(&self) -> Option<Member> {
         None
     }
 
-    /// Returns rows for those that it descends from, with nothing counted, nearest first: in the
-    /// view as a tree they stand above it, where the report has no rows of them.
+    /// Returns rows without samples for the ancestors of this row, nearest first. In the view as a
+    /// tree they are shown above it if the report does not have them.
     fn ancestors(&self) -> Vec<Self> {
         Vec::new()
     }
 
-    /// Returns how the row is called outside of the table, such as `postgres[4121]`.
+    /// Returns the name of the row outside of the table, such as `postgres[4121]`.
     fn words(&self) -> String {
         self.name().to_owned()
     }
 
-    /// Returns how the row is called where the kind of row has to be told as well, or how
-    /// `count` rows are of which it is the sum: `300 threads worker`.
+    /// Returns the name of the row together with its kind, or a name for the sum of `count` rows:
+    /// `300 threads worker`.
     fn scope_words(&self, _count: usize) -> String {
         self.words()
     }
 
-    /// Returns what the row has in common with those that it is grouped with. None if it
-    /// always stands alone.
+    /// Returns what the row has in common with the rows of its group, or `None` if it always stays
+    /// alone.
     fn common(&self, _by: By) -> Option<Common> {
         None
     }
 
-    /// Returns the sum of rows that have something in common. None if there is no such thing.
+    /// Returns the sum of rows that have something in common, or `None` if such rows cannot be
+    /// summed up.
     fn sum(_rows: &[&Self], _by: By) -> Option<Self> {
         None
     }
 
-    /// Returns the text that is shown for the row and searched while rows are grouped.
+    /// Returns the text that is shown and searched while rows are grouped.
     fn group_name(&self, _by: By) -> Cow<'_, str> {
         self.name().into()
     }
@@ -120,17 +123,17 @@ pub struct TablePosition<I: Item> {
 /// Several rows of a report as one line.
 #[derive(Debug)]
 struct Group<I: Item> {
-    /// Their sum.
+    /// The sum of the rows.
     sum: I,
-    /// Their keys, in the order of the report.
+    /// The keys of the rows, in the order of the report.
     keys: Vec<I::Key>,
 }
 
-/// The selected line with its last numbers, to be shown when it is gone from the report.
+/// A copy of the selected line, to be shown when it is gone from the report.
 #[derive(Debug, Clone)]
 struct LastSeen<I: Item> {
     row: I,
-    /// As in [`Line`].
+    /// Like [`Line::members`].
     members: Vec<I::Key>,
 }
 
@@ -138,7 +141,7 @@ struct LastSeen<I: Item> {
 #[derive(Debug)]
 struct Mark<I: Item> {
     key: LineKey<I::Key>,
-    /// The rows that it stood for when it was marked.
+    /// The rows that the line stood for when it was marked.
     rows: Vec<I::Key>,
     words: String,
 }
@@ -147,15 +150,15 @@ struct Mark<I: Item> {
 #[derive(Debug)]
 pub struct Line<'a, I: Item> {
     pub row: &'a I,
-    /// The keys of the rows of which `row` is the sum; empty if it is one of the report's.
+    /// The keys of the rows of which `row` is the sum. Empty if `row` is in the report.
     pub members: &'a [I::Key],
     pub selected: bool,
-    /// Whether the row is no longer in the report. It then has its last numbers.
+    /// Whether the row is not in the report any more. It then has its last numbers.
     pub gone: bool,
+    /// Whether the row matches the search.
     pub found: bool,
     pub marked: bool,
-    /// The lines that are drawn before the name, which show how it descends from rows
-    /// above.
+    /// The guides before the name, which show how the row descends from rows above.
     pub guides: &'a str,
 }
 
@@ -173,7 +176,7 @@ impl<I: Item> Line<'_, I> {
         }
     }
 
-    /// Returns how the line is called: `postgres[4121]`, `300 threads worker`.
+    /// Returns the name of the line: `postgres[4121]`, `300 threads worker`.
     pub fn words(&self) -> String {
         match self.count() {
             1 => self.row.words(),
@@ -182,18 +185,18 @@ impl<I: Item> Line<'_, I> {
     }
 }
 
-/// Where the numbers of a line are from.
+/// Where the numbers of a line come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
-    /// The row of that number in the report.
+    /// The row with this index in the report.
     Row(usize),
-    /// The group of that number.
+    /// The group with this index.
     Group(usize),
-    /// From `last_seen`: the row is no longer in the report.
+    /// `last_seen`: the row is not in the report any more.
     Gone,
 }
 
-/// Returns the key of the line in which a row stands while rows are grouped.
+/// Returns the key of the line of a row while rows are grouped.
 fn line_key<I: Item>(row: &I, by: By) -> LineKey<I::Key> {
     match row.common(by) {
         Some(common) => common.line_key(),
@@ -201,8 +204,8 @@ fn line_key<I: Item>(row: &I, by: By) -> LineKey<I::Key> {
     }
 }
 
-/// Moves rows that have no number of their own to where the first of those stands that descend
-/// from them: a family stands where its members put it.
+/// Moves ancestors without numbers of their own to the place of their first descendant, so that the
+/// place of a family depends only on its counted members.
 fn raise_ancestors<K: Copy>(lines: &mut [((LineKey<K>, Slot), Member)]) {
     let is_ancestor = |slot: &Slot| matches!(slot, Slot::Group(_));
     let parents: HashMap<u32, Option<u32>> = lines
@@ -239,47 +242,48 @@ fn raise_ancestors<K: Copy>(lines: &mut [((LineKey<K>, Slot), Member)]) {
     }
 }
 
-/// How the order of rows changes.
+/// A change of the order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// Sort by the column that lies this many columns further.
+    /// Sort by the column this many columns to the right.
     Shift(isize),
-    /// Sort by the column of that number.
+    /// Sort by the column with this number.
     By(usize),
+    /// Invert the present order.
     Invert,
 }
 
-/// Sorting, selection and search of a list of rows.
+/// Sorting, selection and search in a list of rows.
 #[derive(Debug)]
 pub struct Table<I: Item> {
-    /// The keys of the rows in the order of the screen. `slots` has the same length and
-    /// order.
+    /// The keys of the rows in the order of the screen.
+    /// `slots` has the same length and order.
     keys: Vec<LineKey<I::Key>>,
     slots: Vec<Slot>,
-    /// The lines that stand for several rows.
+    /// The lines that stand for several rows, or for an ancestor without a row.
     groups: Vec<Group<I>>,
-    /// Of rows that have no line in the view as a tree, though others descend from them, whom
-    /// they descend from.
+    /// In the view as a tree: the parents of ancestors that have no line.
     skipped: HashMap<u32, Option<u32>>,
-    /// The guides of the rows in the same order, if the table is drawn as a tree; else
-    /// empty.
+    /// The guides of the rows in the same order if the table is shown as a tree. Otherwise empty.
     guides: Vec<Arc<str>>,
     is_family: bool,
-    /// What rows are put together by; `None` if each stands alone.
+    /// The criterion by which rows are grouped, or `None` if they are not.
     grouping: Option<By>,
-    /// Whether the user has decided that. Else it depends on the room there is.
+    /// Whether the user has decided about grouping. Until then it depends on the available lines.
     is_grouping_chosen: bool,
+    /// The column that rows are sorted by.
     column: I::Column,
+    /// Whether the order is the opposite of the default.
     inverted: bool,
-    /// If set, only rows of these processes are shown. In rising order: every row of a report
-    /// is looked up here, and most often there is one process.
+    /// If set, only rows of these processes are shown. It is sorted, because every row of a report
+    /// is looked up here; usually there is one process.
     only: Option<Vec<ProcessId>>,
     cursor: Cursor<LineKey<I::Key>>,
     last_seen: Option<LastSeen<I>>,
-    /// The marked lines; they can be counted alone together.
+    /// The marked lines. The scope can be narrowed to all of them together.
     marks: Vec<Mark<I>>,
     find: Option<Find>,
-    /// How many rows match, and how many samples they have together.
+    /// Number of matching rows, and the sum of their samples.
     found: (usize, u64),
     height: usize,
 }
@@ -309,7 +313,7 @@ impl<I: Item> Default for Table<I> {
 }
 
 impl<I: Item> Table<I> {
-    /// Returns how many rows the table has, on the screen or not.
+    /// Returns the number of rows, visible or not.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
@@ -319,7 +323,7 @@ impl<I: Item> Table<I> {
         self.cursor.offset()
     }
 
-    /// Returns the column by which rows are sorted.
+    /// Returns the column that rows are sorted by.
     pub fn column(&self) -> I::Column {
         self.column
     }
@@ -329,13 +333,13 @@ impl<I: Item> Table<I> {
         I::is_word(self.column) != self.inverted
     }
 
-    /// Returns the selected line. None if the table is empty.
+    /// Returns the selected line, or `None` if the table is empty.
     pub fn selected<'a>(&'a self, report: &'a Report) -> Option<Line<'a, I>> {
         self.line(self.cursor.index(), report)
     }
 
-    /// Returns the key of the row that the user has selected. None while the cursor watches
-    /// the top, and for a group.
+    /// Returns the key of the row that the user has selected. Returns `None` while the cursor
+    /// watches the top, and for a group.
     pub fn held(&self) -> Option<I::Key> {
         match self.cursor.held()? {
             LineKey::Row(key) => Some(key),
@@ -351,7 +355,7 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// The rows of a report that are this table's, with their numbers.
+    /// Returns the rows of a report that belong to this table, with their indices.
     fn own_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
         let is_own = move |row: &I| match &self.only {
             Some(only) => (row.process()).is_some_and(|own| only.binary_search(&own).is_ok()),
@@ -361,7 +365,8 @@ impl<I: Item> Table<I> {
         rows.filter(move |(_, row)| is_own(row))
     }
 
-    /// Shows the rows of these processes. Of others than before the first row is selected.
+    /// Shows only the rows of these processes. If none of them was shown before, the first row is
+    /// selected.
     pub fn show_only(&mut self, mut processes: Vec<ProcessId>, report: &Report) {
         processes.sort_unstable();
         processes.dedup();
@@ -388,18 +393,18 @@ impl<I: Item> Table<I> {
         self.guides.clear();
     }
 
-    /// Whether it shows the rows of some processes only.
+    /// Whether only the rows of some processes are shown.
     pub fn is_of_some_processes(&self) -> bool {
         self.only.is_some()
     }
 
-    /// The selected line of the screen, counted from the first row.
+    /// Returns the selected line of the screen, counted from the first row.
     #[cfg(test)]
     pub fn selected_line(&self) -> usize {
         self.cursor.index() - self.cursor.offset()
     }
 
-    /// Returns the rows for which there is no line on the screen.
+    /// Returns the rows that have no line on the screen.
     pub fn hidden_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = &'a I> {
         let rows = I::rows(report);
         let shown = self.offset()..self.offset() + visible(self.len(), self.height);
@@ -415,7 +420,7 @@ impl<I: Item> Table<I> {
         })
     }
 
-    /// Returns the lines that are on the screen.
+    /// Returns the lines on the screen.
     pub fn lines<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = Line<'a, I>> {
         let end = self.offset() + visible(self.len(), self.height);
         (self.offset()..end.min(self.len())).filter_map(|at| self.line(at, report))
@@ -449,11 +454,11 @@ impl<I: Item> Table<I> {
         })
     }
 
-    /// Takes the rows of another report. Without `sort` the rows stay where
-    /// they are, and new ones come last.
+    /// Takes the rows of another report. Without `sort` the rows stay in place, and new ones are
+    /// appended.
     pub fn update(&mut self, report: &Report, sort: bool) {
-        // Filtered once: there may be a hundred thousand threads, of which a process has
-        // only a few.
+        // Filtered only once: there may be a hundred thousand threads, of which a process has only
+        // a few.
         let own: Vec<usize> = self.own_rows(report).map(|(number, _)| number).collect();
         self.group_by_room(own.len(), report);
         if let Some(LineKey::Row(held)) = self.cursor.held() {
@@ -476,9 +481,10 @@ impl<I: Item> Table<I> {
         self.count_found(report);
     }
 
-    /// Groups rows if there is no room for each, until the user decides. Between what has room
-    /// and what has not lies a part of the screen, so that a thread that comes and goes does
-    /// not turn the whole table round each time. What is selected stays selected.
+    /// Groups rows if the screen does not have enough lines for all, until the user decides.
+    /// Grouping starts when there are more rows than lines, but ends only when they fit into three
+    /// quarters of them, so that a thread which comes and goes does not change the whole table each
+    /// time. The selection is kept.
     fn group_by_room(&mut self, rows: usize, report: &Report) {
         let is_decided = self.is_grouping_chosen || self.is_family || !self.marks.is_empty();
         let Some(by) = I::GROUPINGS
@@ -527,7 +533,7 @@ impl<I: Item> Table<I> {
         let mut lines = Vec::new();
         for numbers in groups::gather(&own, |number| rows[number].common(by)) {
             let members: Vec<&I> = numbers.iter().map(|number| &rows[*number]).collect();
-            // A row that is alone stands for itself.
+            // A group of one row is shown as that row.
             let sum = match members.len() {
                 1 => None,
                 _ => I::sum(&members, by),
@@ -546,9 +552,9 @@ impl<I: Item> Table<I> {
         lines
     }
 
-    /// Adds a line for each row that others descend from and that the report does not have: a
-    /// group of no rows. Of a line of such ancestors with nobody else below, as of a login or a
-    /// build, only the nearest is added: a narrow screen has no room for all.
+    /// Adds a line for each ancestor that the report does not have, as a group without rows. Of a
+    /// chain of such ancestors without other descendants, as between a login and a build, only the
+    /// nearest one is added: a narrow screen has no room for all.
     fn add_ancestors(
         &mut self,
         own: &[usize],
@@ -561,7 +567,7 @@ impl<I: Item> Table<I> {
         let mut found: Vec<(Member, I)> = Vec::new();
         for number in own {
             for ancestor in rows[*number].ancestors() {
-                // Those above one that is there already are as well.
+                // If an ancestor is already there, so are those above it.
                 match ancestor.member().filter(|member| present.insert(member.id)) {
                     Some(member) => found.push((member, ancestor)),
                     None => break,
@@ -596,10 +602,10 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// The nearest of the rows above one that has a line.
+    /// Replaces the parent of a row by its nearest ancestor that has a line.
     fn parent_on_screen(&self, member: Member) -> Member {
         let mut parent = member.parent;
-        // Numbers may lead in a circle.
+        // Ids may form a circle.
         for _ in 0..=self.skipped.len() {
             match parent.and_then(|id| self.skipped.get(&id)) {
                 Some(above) => parent = *above,
@@ -609,7 +615,7 @@ impl<I: Item> Table<I> {
         Member { parent, ..member }
     }
 
-    /// The lines on the screen that the report still has, where they are.
+    /// Returns the lines on the screen that the report still has, in their present order.
     fn kept(
         &self,
         report: &Report,
@@ -634,8 +640,8 @@ impl<I: Item> Table<I> {
             .collect()
     }
 
-    /// Adds the lines that have no slot yet, in the order of the sort column: all of them if
-    /// none has, else only the new ones.
+    /// Appends the lines that have no slot yet, in the order of the sort column: all lines if there
+    /// are no slots, else only the new ones.
     fn append_sorted(
         &self,
         report: &Report,
@@ -652,7 +658,7 @@ impl<I: Item> Table<I> {
             Slot::Group(number) => self.groups.get(*number).map(|group| &group.sum),
             Slot::Gone => None,
         };
-        // The sort is stable: equal rows are in the order of the report.
+        // The sort is stable: equal rows stay in the order of the report.
         few::sort_by(&mut lines, |(_, a), (_, b)| {
             let (Some(a), Some(b)) = (row(a), row(b)) else {
                 return Ordering::Equal;
@@ -667,8 +673,7 @@ impl<I: Item> Table<I> {
         slots.extend(lines);
     }
 
-    /// Puts rows below those that they descend from. The order that they came in is that of
-    /// each generation.
+    /// Moves rows below those that they descend from. The previous order remains among siblings.
     fn arrange(&mut self, report: &Report, slots: &mut Vec<(LineKey<I::Key>, Slot)>) {
         self.guides.clear();
         if !self.is_family {
@@ -677,7 +682,7 @@ impl<I: Item> Table<I> {
         let rows = I::rows(report);
         let member = |(_, slot): &(LineKey<I::Key>, Slot)| match slot {
             Slot::Row(number) => rows[*number].member(),
-            // One that has no row in the report: nobody descends from several.
+            // An ancestor without a row in the report. Other groups do not occur in a tree.
             Slot::Group(number) => self.groups.get(*number)?.sum.member(),
             Slot::Gone => self.last_seen.as_ref()?.row.member(),
         };
@@ -695,20 +700,20 @@ impl<I: Item> Table<I> {
         self.guides = arranged.into_iter().map(|(_, guides)| guides).collect();
     }
 
-    /// Shows rows below those that they descend from, or as a list again.
+    /// Switches between a tree, in which rows are below those that they descend from, and a list.
     pub fn toggle_family(&mut self, report: &Report) {
         self.is_family = !self.is_family;
         self.is_grouping_chosen = true;
         if self.grouping.is_none() && matches!(self.cursor.held(), Some(LineKey::Group(_))) {
-            // Rows that were never in a report are none of the list.
+            // An ancestor without a row in the report does not occur in the list.
             self.last_seen = None;
         }
         self.set_grouping(self.grouping.filter(|_| !self.is_family), report);
         self.update(report, true);
     }
 
-    /// Shows rows with something in common as one line with their sums, then with something else
-    /// in common, and in the end one by one again.
+    /// Switches to the next criterion by which rows are grouped; after the last one, rows are not
+    /// grouped.
     pub fn next_grouping(&mut self, report: &Report) {
         let all = I::GROUPINGS.iter().copied();
         let all: Vec<By> = all
@@ -728,8 +733,9 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
-    /// Groups rows or not. What is selected stays selected: as a part of its group, or as
-    /// the first of its rows. Marks are taken away, as the lines are others.
+    /// Changes the grouping. The selection is kept: the group of the selected row is selected, or
+    /// the first row of the selected group. Marks are removed, because they belong to the old
+    /// lines.
     fn set_grouping(&mut self, grouping: Option<By>, report: &Report) {
         if grouping == self.grouping {
             return;
@@ -751,7 +757,7 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// What rows are put together by; `None` if each stands alone.
+    /// Returns the criterion by which rows are grouped, or `None` if they are not.
     pub fn grouping(&self) -> Option<By> {
         self.grouping
     }
@@ -769,7 +775,8 @@ impl<I: Item> Table<I> {
         self.is_family
     }
 
-    /// A selected row that vanished stays on its line until it is left.
+    /// If the selected row is not in the report any more, keeps it on its line until another row is
+    /// selected.
     fn keep_gone(&self, slots: &mut Vec<(LineKey<I::Key>, Slot)>) {
         let Some(held) = self.cursor.held() else {
             return;
@@ -781,12 +788,13 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Forgets the selected row: if the next report does not have it, it is not kept.
+    /// Forgets the stored row. If the next report does not have the selected row, it is not shown
+    /// any more.
     pub fn forget_last_seen(&mut self) {
         self.last_seen = None;
     }
 
-    /// Keeps the selected row, in case the next report does not have it.
+    /// Stores the selected row, in case the next report does not have it.
     fn remember(&mut self, report: &Report) {
         if self.cursor.held().is_none() {
             self.last_seen = None;
@@ -800,8 +808,8 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Sets how many lines there are on the screen for rows. There may be room for each of them
-    /// now, or for their sums alone.
+    /// Sets the number of lines on the screen. Rows may have to be grouped now, or need not be
+    /// grouped any more.
     pub fn resize(&mut self, height: usize, report: &Report) {
         if std::mem::replace(&mut self.height, height) != height && !self.keys.is_empty() {
             let before = self.grouping;
@@ -833,14 +841,13 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Selects a row by its number. A row that was kept though it is gone leaves the table
-    /// now.
+    /// Selects a row by its index. A row that is not in the report any more disappears.
     fn select(&mut self, at: usize, report: &Report) {
         let target = self.keys.get(at).copied();
         if target != self.cursor.held() {
             self.drop_gone();
         }
-        // Dropping the gone row may have moved the target up by one.
+        // The index of the target changes if the row that disappeared was above it.
         let at = target
             .and_then(|key| self.keys.iter().position(|k| *k == key))
             .unwrap_or(at);
@@ -848,14 +855,14 @@ impl<I: Item> Table<I> {
         self.remember(report);
     }
 
-    /// Lets the selection be the first row, whichever that is.
+    /// Selects the first row, whatever row that is.
     fn watch_top(&mut self, report: &Report) {
         self.drop_gone();
         self.cursor.watch_top();
         self.remember(report);
     }
 
-    /// Removes the row that is no longer in the report.
+    /// Removes the row that is not in the report any more.
     fn drop_gone(&mut self) {
         if let Some(at) = self.slots.iter().position(|slot| *slot == Slot::Gone) {
             self.slots.remove(at);
@@ -866,8 +873,8 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Sorts by the column with this number. If it is sorted by that column already, the
-    /// order is inverted.
+    /// Sorts by the column with this number. If the table is already sorted by it, the order is
+    /// inverted.
     pub fn sort_by(&mut self, number: usize, report: &Report) {
         let Some(column) = I::COLUMNS.get(number) else {
             return;
@@ -880,20 +887,19 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
-    /// Sorts by a column, the usual way round or the other.
+    /// Sorts by a column, in the default order or inverted.
     pub fn set_order(&mut self, column: I::Column, inverted: bool, report: &Report) {
         self.column = column;
         self.inverted = inverted;
         self.update(report, true);
     }
 
-    /// Whether the order is the other way round than usual.
+    /// Whether the order is the opposite of the default.
     pub fn is_inverted(&self) -> bool {
         self.inverted
     }
 
-    /// Sorts by the column that is `by` places to the right. After the last comes the
-    /// first.
+    /// Sorts by the column `by` places to the right. After the last one comes the first.
     pub fn shift_column(&mut self, by: isize, report: &Report) {
         let columns = I::COLUMNS;
         let at = columns.iter().position(|c| *c == self.column).unwrap_or(0);
@@ -922,7 +928,7 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Comes back to a state. Call [`Table::update`] afterwards.
+    /// Comes back to a state. [`Table::update`] has to be called afterwards.
     pub fn return_to(&mut self, place: TablePosition<I>) {
         self.column = place.column;
         self.inverted = place.inverted;
@@ -933,7 +939,7 @@ impl<I: Item> Table<I> {
         self.last_seen = place.last_seen;
     }
 
-    /// Marks the selected row, or removes its mark, and selects the next one.
+    /// Marks the selected row, or removes its mark, and selects the next row.
     pub fn toggle_mark(&mut self, report: &Report) {
         let key = self.keys.get(self.cursor.index()).copied();
         let (Some(line), Some(key)) = (self.selected(report), key) else {
@@ -961,15 +967,15 @@ impl<I: Item> Table<I> {
         self.marks.len()
     }
 
-    /// Returns the keys of the marked rows, or else of the selected one, and words for
-    /// them. A group stands for all its rows. None if the table is empty.
+    /// Returns the keys of the marked rows, or else of the selected one, and words for them. A
+    /// group stands for all its rows. Returns `None` if the table is empty.
     pub fn chosen(&self, report: &Report, plural: &str) -> Option<(Vec<I::Key>, Arc<str>)> {
         if self.marks.is_empty() {
             let line = self.selected(report)?;
             let words = line.row.scope_words(line.count());
             return Some((line.row_keys(), words.into()));
         }
-        // A group may have got more rows since it was marked.
+        // A group may have more rows now than when it was marked.
         let rows_of = |mark: &Mark<I>| {
             let at = self.keys.iter().position(|key| *key == mark.key);
             let line = at.and_then(|at| self.line(at, report));
@@ -983,12 +989,13 @@ impl<I: Item> Table<I> {
         Some((keys, words))
     }
 
-    /// Returns the name of the selected row. None if the table is empty.
+    /// Returns the name of the selected row, or `None` if the table is empty.
     pub fn selected_name(&self, report: &Report) -> Option<String> {
         Some(self.name_of(self.selected(report)?.row).into_owned())
     }
 
-    /// Returns what is searched for and what was found. None if nothing is searched for.
+    /// Returns the pattern of the search and how many rows match it, or `None` if there is no
+    /// search.
     pub fn matches(&self) -> Option<Found<'_>> {
         let (rows, samples) = self.found;
         Some(Found {
@@ -999,7 +1006,7 @@ impl<I: Item> Table<I> {
         })
     }
 
-    /// Orders the rows in another way.
+    /// Changes the order of the rows.
     pub fn order(&mut self, order: Sort, report: &Report) {
         match order {
             Sort::Shift(by) => self.shift_column(by, report),
@@ -1008,7 +1015,7 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Begins to search, or ends the search with None.
+    /// Starts a search, or ends it with `None`.
     pub fn set_find(&mut self, find: Option<Find>, report: &Report) {
         self.find = find;
         self.count_found(report);
@@ -1026,8 +1033,10 @@ impl<I: Item> Table<I> {
         };
     }
 
-    /// Selects the next match, round about, `including` the selected row.
-    /// Returns which of the matches it is, from 1.
+    /// Selects the next match below the selected row, or above it if `down` is false, and goes on
+    /// at the other end. With `including` and `down`, the selected row itself may be the match.
+    /// Returns the position of the match among all matches, counted from 1, or `None` if there is
+    /// none.
     pub fn select_found(&mut self, down: bool, including: bool, report: &Report) -> Option<usize> {
         let found: Vec<usize> = (0..self.len())
             .filter(|at| self.line(*at, report).is_some_and(|line| line.found))

@@ -5,12 +5,12 @@
 pub struct Described {
     pub kind: Kind,
     pub name: &'static str,
-    /// What is typed behind the name.
+    /// An example of the argument, which is typed after the name.
     pub argument: &'static str,
     pub help: &'static str,
 }
 
-/// Which order is meant; its argument is read later.
+/// The kind of an order, without its argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Pid,
@@ -33,7 +33,7 @@ pub enum Kind {
     Value,
 }
 
-/// All of them, in the order of the palette.
+/// All orders with a name, in the order of the palette.
 pub const ORDERS: [Described; 19] = [
     order(Kind::Pid, "pid", "4121", "only this process"),
     order(Kind::Window, "window", "30s", "the last so long, or all"),
@@ -126,8 +126,8 @@ const fn order(
     }
 }
 
-/// Splits a typed text into an order and its argument. None if it begins with no order, or
-/// the argument is missing.
+/// Splits a typed text into the kind of an order and its argument. Returns `None` if the text does
+/// not begin with the name of an order, or if the argument is missing.
 pub fn said(typed: &str) -> Option<(Kind, &str)> {
     let (name, words) = typed.trim_start().split_once(' ')?;
     let order = ORDERS.iter().find(|order| order.name == name)?;
@@ -135,11 +135,11 @@ pub fn said(typed: &str) -> Option<(Kind, &str)> {
     (!words.is_empty()).then_some((order.kind, words))
 }
 
-/// Returns the orders whose name begins with what was typed.
+/// Returns the orders whose name begins with the typed text.
 pub fn begun(typed: &str) -> impl Iterator<Item = &'static Described> {
     let typed = typed.trim_start();
     let word = typed.split(' ').next().unwrap_or_default().to_owned();
-    // Behind a blank the name is complete, and only that order is meant.
+    // After a blank the name is complete, so that only this order can be meant.
     let has_argument = typed.contains(' ');
     ORDERS.iter().filter(move |order| {
         if has_argument {

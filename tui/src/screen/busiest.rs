@@ -1,4 +1,5 @@
-//! The busiest processes, above the functions: whose functions these are.
+//! The busiest processes, above the functions: these are the processes that the functions belong
+//! to.
 
 use crate::context::Context;
 use crate::lists::people;
@@ -10,7 +11,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Cells before the command: `   CPU     PID USER      `.
+/// Width of the column with the user or machine.
 const USER_WIDTH: usize = 9;
 
 /// Draws the processes below a line of heads.
@@ -41,8 +42,8 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Returns the line of a process: CPUs or threads that waited or, if no rate is known, its share; pid, user
-/// or, where there are several, machine; command.
+/// Returns the line of a process: the CPUs it uses or its waiting threads, or its share if the rate
+/// is not known; pid; user or, if there are several machines, machine; command.
 fn line(row: &ProcessRow, has_hosts: bool, cx: &Context<'_>, room: usize) -> String {
     let report = &cx.shown.report;
     let seconds = report.window.seconds();
@@ -51,7 +52,7 @@ fn line(row: &ProcessRow, has_hosts: bool, cx: &Context<'_>, room: usize) -> Str
         None => format!("{}%", units::share(report, row.samples, report.samples)),
     };
     let details = &row.details;
-    // On which of several machines it is tells more than whose it is.
+    // If there are several machines, the machine is more useful than the user.
     let whose = if has_hosts {
         &details.host
     } else {

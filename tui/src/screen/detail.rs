@@ -1,5 +1,4 @@
-//! The detail line: the selected row in full, a number explained, or what the
-//! last key did.
+//! The detail line: details of the selected row, the explanation of a number, or a notice.
 
 use crate::app::mode::Detail;
 use crate::app::{App, DrawCost};
@@ -16,7 +15,7 @@ use ratatui::style::Style;
 use ratatui::widgets::{Clear, Widget as _};
 use std::time::Duration;
 
-/// Returns what the frame before this one cost, as a sentence.
+/// Returns a sentence about what the previous frame cost.
 fn cost_of(cost: DrawCost) -> String {
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
     format!(
@@ -28,13 +27,13 @@ fn cost_of(cost: DrawCost) -> String {
     )
 }
 
-/// Draws the detail line. An explanation may take the line of keys below it as well.
+/// Draws the detail line. An explanation may also cover the line of keys below it.
 pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let width = usize::from(geometry.width);
-    // In ASCII each of the two `±` of a row takes one cell more.
+    // In ASCII a row may have two `±`, each of which takes one more cell.
     let room = if theme.is_ascii() { width - 2 } else { width };
     let text = match &app.detail {
-        // The row in full, unless the user wants to see what drawing costs.
+        // Details of the row, unless the user wants to see what drawing costs.
         Detail::Row => match app.terminal.draw_cost {
             Some(cost) => cost_of(cost),
             None => {
@@ -47,9 +46,8 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
                 };
                 match app.detail_shift {
                     0 => detail(room),
-                    // The line was scrolled, each step by half a width. The whole text is
-                    // made for it, as what the view would leave out for want of room is
-                    // what is to be read.
+                    // The line is scrolled, each step by half a width. The view writes the whole
+                    // text for it, including the parts that it would leave out for lack of room.
                     shift => text::from(&detail(usize::MAX / 2), shift * width / 2),
                 }
             }
@@ -67,12 +65,12 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         text
     };
     let lines = match &app.detail {
-        // Only what has to be read whole may take several lines.
+        // Only texts that have to be read as a whole may take several lines.
         Detail::Explain | Detail::Notice(Notice::MayFetch { .. }) => text::wrap(&text, width),
         _ => vec![text],
     };
-    // An explanation that is too long covers the line of keys, which comes back with the
-    // next key. A question stays, and the keys with it.
+    // A long explanation covers the line of keys, which comes back with the next key. A question
+    // does not, because its keys have to stay visible.
     let last = match (&app.detail, geometry.keys) {
         (Detail::Explain, Some(keys)) if lines.len() > 1 => keys,
         _ => geometry.detail,
@@ -80,8 +78,8 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     render_lines(lines, last, geometry, theme, frame);
 }
 
-/// Draws lines that end on the line `last`, over as much of the body as they need. Half of
-/// it is left, and what does not fit then is marked.
+/// Draws lines that end on the line `last`, over as much of the body as they need. At least half of
+/// the body stays visible. A text that is too long for that is cut and gets a sign.
 fn render_lines(
     mut lines: Vec<String>,
     last: u16,
@@ -90,7 +88,7 @@ fn render_lines(
     frame: &mut Frame,
 ) {
     let width = usize::from(geometry.width);
-    // The lines from detail to `last`, and above them half of the body.
+    // The lines from detail to `last`, and half of the body above them.
     let most = usize::from(last + 1 - geometry.detail + geometry.body_height / 2);
     if lines.len() > most {
         lines.truncate(most);
@@ -100,8 +98,8 @@ fn render_lines(
     }
     let first = last + 1 - lines.len() as u16;
     let buffer = frame.buffer_mut();
-    // Two lines of an explanation have the room of detail and keys; above more a rule says
-    // where they begin.
+    // Two lines of an explanation fit into the lines of detail and keys. If there are more, a rule
+    // shows where they begin.
     if first < geometry.detail && last > geometry.detail {
         let rule = Rect::new(0, first - 1, geometry.width, 1);
         Clear.render(rule, buffer);

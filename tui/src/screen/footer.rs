@@ -1,5 +1,5 @@
-//! The key line: the most useful keys of the view, from the table of keys, as
-//! many as fit. While a find is being typed it is the find line.
+//! The line of keys: the most useful keys of the view, from the table of keys, as many as fit.
+//! While a find is being typed it is the find line.
 
 use crate::action::{Action, Binding, FoldAction};
 use crate::app::App;
@@ -26,8 +26,8 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Returns the hints that fit into this width. The one for quitting is kept in any case; how
-/// to get help is told above, beside the tabs.
+/// Returns the hints that fit into this width. The hint for quitting is always kept; the key for
+/// help is in the line of tabs.
 fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     let pane = app.pane_here();
     let (view, cx) = (app.views.get(pane), &app.context_of(pane));
@@ -45,7 +45,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
         .filter(|binding| binding.action != Action::Probe || can_probe)
         .filter(|binding| view.offers(cx, binding.action))
         .collect();
-    // Where it was read by everybody who knows other programs: at the end.
+    // The hint for quitting is at the end, where other programs have it as well.
     few::sort_by_key(&mut hints, |binding| binding.action == Action::Quit);
     let needed = |hints: &[&Binding]| -> usize {
         let widths = hints
@@ -53,7 +53,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
             .map(|b| text::width(&key(app, b, ascii)) + b.hint.len() + 3);
         widths.sum::<usize>().saturating_sub(2)
     };
-    // The last hint goes first: the table of keys has them in the order of their use.
+    // The last hint is left out first: the table of keys is in the order of usefulness.
     while needed(&hints) > width {
         let last = hints
             .iter()
@@ -73,18 +73,17 @@ fn needs_function(action: Action) -> bool {
     is_filter || action == Action::Code
 }
 
-/// Whether it shows what calls the selected row: ends of stacks have callers too.
+/// Whether an action shows the callers of the selected row. Ends of stacks have callers too.
 fn needs_page(action: Action) -> bool {
     matches!(action, Action::Page | Action::Callers)
 }
 
-/// Whether an action means something in the list of what differs: it has one order, and no
-/// find.
+/// Whether an action works in the list of differences, which has only one order and no search.
 fn works_in_difference(action: Action) -> bool {
     !matches!(action, Action::Find | Action::SortRight | Action::Invert)
 }
 
-/// Returns the first key of an action, and that of its opposite if one hint is for both.
+/// Returns the first key of an action, and that of the opposite action if one hint stands for both.
 fn key(app: &App, binding: &Binding, ascii: bool) -> String {
     let other = |action| app.keymap.key_of(action);
     let (before, after) = match binding.action {
@@ -104,7 +103,7 @@ pub fn render_find(app: &App, prompt: &Prompt, theme: &Theme, frame: &mut Frame,
     render_prompt("/", (&prompt.text, ""), &result, theme, frame, area);
 }
 
-/// Draws the line in which a filter is typed, with what is wrong with it.
+/// Draws the line in which a filter is typed, with what is wrong with the filter.
 pub fn render_filter(prompt: &FilterPrompt, theme: &Theme, frame: &mut Frame, area: Rect) {
     let result = match &prompt.error {
         Some(error) => error.to_string(),
@@ -118,8 +117,8 @@ pub fn render_filter(prompt: &FilterPrompt, theme: &Theme, frame: &mut Frame, ar
     render_prompt("\\", (before, after), &result, theme, frame, area);
 }
 
-/// Draws a line that is being typed: a sign, the text before and after the caret, and at
-/// the right end a remark about it.
+/// Draws a line that is being typed: a sign, the text before and after the caret, and a remark at
+/// the right end.
 pub fn render_prompt(
     sign: &str,
     (before, after): (&str, &str),
@@ -132,7 +131,7 @@ pub fn render_prompt(
     let result = text::cut_end(result, room * 2 / 3);
     let typed_room = room.saturating_sub(text::width(&result) + 4).max(10);
     let (before, after) = (text::clean(before), text::clean(after));
-    // The end of what is before the caret is always seen.
+    // The end of the text before the caret is always visible.
     let mut start = before.len();
     let mut used = 1;
     for (at, c) in before.char_indices().rev() {
@@ -159,8 +158,8 @@ pub fn render_prompt(
     frame.set_cursor_position(Position::new(caret.min(area.right() - 1), area.y));
 }
 
-/// Returns what is said of the pattern that is typed: what is wrong with it, or what it
-/// finds.
+/// Returns the remark about a pattern that is being typed: what is wrong with it, or how many rows
+/// it matches.
 fn result(app: &App, prompt: &Prompt) -> String {
     if let Some(error) = &prompt.error {
         return format!("{} at {}", error.message, error.position);

@@ -1,5 +1,5 @@
-//! The header: where and when, what is asked, and how far the answer can be
-//! trusted. The sample count and the loss are on its third line at any width.
+//! The header: machine and time, what is counted, and how reliable the numbers are. Its third line,
+//! with the number of samples and of lost samples, is shown at any width.
 
 use crate::app::{App, Crumb};
 use crate::status::query::{BETWEEN, crumbs};
@@ -11,14 +11,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Draws the header: three lines, or only the last one if there is room for one.
+/// Draws the header: three lines, or only the last one if there is room for only one.
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let width = usize::from(area.width);
     if area.height == 1 {
         return render_base(app, theme, frame, area);
     }
-    // Each line is fitted before it is drawn: segments take shorter forms, the least
-    // important first, until the line fits. The gap is as wide as it will be drawn.
+    // Each line is fitted before it is drawn: segments take shorter forms, the least important
+    // first, until the line fits. The gap is the same as for drawing.
     let (mut place, left) = place::segments(app);
     fit(&mut place, width, 2);
     let (mut query, scope) = query::segments(app);
@@ -33,14 +33,13 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     render_base(app, theme, frame, last);
 }
 
-/// Draws the line that is always there: what all numbers are shares of, and what is
-/// missing.
+/// Draws the last line, which is always shown: what all numbers are shares of, and what is missing.
 fn render_base(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let mut trust = trust::segments(app);
     fit(&mut trust, area.width.into(), 2);
     let whole_line = trust.len();
     draw(&trust, whole_line, 2, Style::new(), frame, area, 0);
-    // The first two segments of this line are always the count and the loss.
+    // The first two segments of this line are always the number of samples and of lost ones.
     if app.shown.health.lost > 0 {
         let x = text::width(trust[0].text()) as u16 + 2;
         let lost = Rect::new(x, area.y, text::width(trust[1].text()) as u16, 1).intersection(area);
@@ -48,7 +47,7 @@ fn render_base(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Draws the first `left` segments from the left edge, and the others at the right edge.
+/// Draws the first `left` segments at the left edge, and the others at the right edge.
 fn draw(
     segments: &[Segment],
     left: usize,
@@ -68,8 +67,8 @@ fn draw(
     };
     let y = area.y + line;
     let buffer = frame.buffer_mut();
-    // The right part is drawn first: if the line is too narrow for both even so, the left
-    // part covers it, which says more.
+    // The right part is drawn first: if the line is too narrow for both, the more important left
+    // part covers it.
     let right = join(&segments[left..]);
     let start = area.width.saturating_sub(text::width(&right) as u16);
     buffer.set_stringn(start, y, &right, area.width.into(), first);
@@ -77,14 +76,14 @@ fn draw(
     buffer.set_stringn(area.x, y, join(&segments[..left]), room, first);
 }
 
-/// Returns the step of the path that is at column `x`. None where the path is cut.
+/// Returns the step of the path at column `x`, or `None` where the path is cut.
 pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
     let (mut segments, _) = query::segments(app);
     fit(&mut segments, width.into(), 3);
     let crumbs = crumbs(app);
     let words: Vec<&str> = crumbs.iter().map(|(_, words)| &**words).collect();
-    // The scope is the first segment and begins at the left edge, so that the column on the
-    // screen is a cell of its text. Only a cut of its middle has to be undone.
+    // The scope is the first segment and starts at the left edge, so that a column of the screen is
+    // a cell of its text. Only the cut in its middle has to be taken into account.
     let x = uncut(segments[0].text(), &words.join(BETWEEN), x.into())?;
     let mut start = 0;
     for (crumb, words) in &crumbs {
@@ -97,8 +96,8 @@ pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
     None
 }
 
-/// Converts a cell of the shown text, from whose middle something may be cut, to the cell
-/// of the whole text. None at the cut.
+/// Converts a cell of the shown text, which may be cut in the middle, to the cell of the whole
+/// text. Returns `None` at the cut.
 fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
     let same = |(a, b): &(char, char)| a == b;
     let pairs = shown.chars().zip(whole.chars());

@@ -1,4 +1,4 @@
-//! The help, over everything: the view's keys, the words, the keys that work
+//! The help, over everything: the view's keys, the meaning of words, and the keys that work
 //! everywhere.
 
 use crate::action::Action;
@@ -25,7 +25,7 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
         height,
     };
     let shown = usize::from(height.saturating_sub(2));
-    // Lines that are still below.
+    // Number of lines below the last visible one.
     let more = lines.saturating_sub(scroll + shown);
     let close = key(&app.context(), Action::Back).map(|key| format!(" {key} close "));
     let page = key(&app.context(), Action::PageDown)
@@ -48,8 +48,7 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     frame.set_cursor_position(Position::new(inner.x, inner.y));
 }
 
-/// Draws the lines side by side if there is room for two columns, else one column after the
-/// other.
+/// Draws the lines in two columns if there is room, else one column below the other.
 fn draw_columns(
     app: &App,
     scroll: usize,

@@ -1,5 +1,5 @@
-//! *Links*: where a function is in source text, for terminals that open what is
-//! clicked on (OSC 8). The text says all by itself; the link only adds to it.
+//! *Links* to places in source text, for terminals that open a link when it is clicked (OSC 8). The
+//! text is complete without the link.
 
 use crate::app::App;
 use crate::app::mode::{Detail, Mode};
@@ -8,14 +8,14 @@ use ratatui::buffer::{Buffer, CellDiffOption};
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
 
-/// The longest path of a link, in bytes. A longer one is not real.
+/// Maximum length of the path of a link, in bytes. A longer one is not plausible.
 const PATH_MAX: usize = 1024;
 
-/// The content of cells that a link covers. No text contains this character, so that
-/// whatever replaces it later differs, is written, and removes the link.
+/// The content of cells covered by a link. No text contains this character, so that any later
+/// content differs from it, is written to the terminal, and removes the link.
 const COVERED: &str = "\u{10ffff}";
 
-/// Turns the place of the selected function in the detail line into a link.
+/// Turns the source place of the selected function in the detail line into a link.
 pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
     let is_shown = matches!(app.mode, Mode::Browse) && app.detail == Detail::Row;
     if let Some((text, uri)) = target(app).filter(|_| is_shown) {
@@ -23,19 +23,19 @@ pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
     }
 }
 
-/// Returns the text of the link and its address. None if the selected row has no place in a
+/// Returns the text of the link and its address, or `None` if the selected row has no place in a
 /// file.
 fn target(app: &App) -> Option<(String, String)> {
     let pane = app.pane_here();
     let (text, path) = app.views.drawn(pane).source(&app.context_of(pane))?;
     let is_usable = path.starts_with('/') && path.len() <= PATH_MAX;
-    // The address has the name of the machine: a terminal on another machine would
-    // otherwise open a file there.
+    // The address contains the name of the machine. Without it, a terminal on another machine would
+    // open a file there.
     is_usable.then(|| (text, uri(&app.shown.source.host.name, &path)))
 }
 
 /// Returns the address of a file. Every byte that may have a meaning in an address is
-/// written as its number.
+/// percent-encoded.
 fn uri(host: &str, path: &str) -> String {
     let mut uri = String::from("file://");
     let mut push = |text: &str, also: &[u8]| {
@@ -56,8 +56,8 @@ fn uri(host: &str, path: &str) -> String {
     uri
 }
 
-/// Puts the whole link into the cell where the text begins, so that it is written at once
-/// or not at all. Does nothing if the text is not on the line.
+/// Puts the whole link into the cell where the text begins, so that it is written as a whole. Does
+/// nothing if the line does not contain the text.
 fn link(buffer: &mut Buffer, y: u16, width: u16, text: &str, uri: &str) {
     let letters: Vec<char> = text.chars().collect();
     let is_at = |x: u16, buffer: &Buffer| {

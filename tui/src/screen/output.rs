@@ -1,5 +1,5 @@
-//! The last lines of the started command's output, over the body. They are foreign text:
-//! what a terminal would act on is removed.
+//! The last lines of the started command's output, over the body. The text comes from another
+//! program, so control characters are removed.
 
 use crate::action::Action;
 use crate::app::App;
@@ -28,7 +28,7 @@ pub fn render(app: &App, scroll: usize, _theme: &Theme, frame: &mut Frame) {
     block.render(area, frame.buffer_mut());
     let lines = &app.shown.run.command_output;
     let shown = usize::from(inner.height);
-    // Scrolled up as far as it goes, the first lines are shown, and the pane stays full.
+    // Scrolled up as far as possible, the first lines are shown and the pane is full.
     let end = lines
         .len()
         .saturating_sub(scroll)

@@ -1,5 +1,4 @@
-//! The palette: a few lines at the foot of the screen, above the one that is
-//! typed.
+//! The palette: a few lines at the bottom of the screen, above the line that is being typed.
 
 use super::footer;
 use crate::app::App;
@@ -14,12 +13,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// How many actions are listed at once.
+/// Maximum number of actions that are listed at once.
 const LINES_MAX: usize = 10;
-/// Cells of a name.
+/// Width of a name in cells.
 const NAME_WIDTH: u16 = 18;
 
-/// Draws the line that is typed and, above it, the actions and orders that match.
+/// Draws the line that is being typed and, above it, the matching actions and orders.
 pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let probe = app.views.probes.selected(&app.shown);
     let completions = palette.completions(app.suggested(), probe);
@@ -31,11 +30,10 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     let is_order = said(palette.line.text()).is_some();
     let orders: Vec<_> = begun(palette.line.text()).collect();
     let room = usize::from(typed.saturating_sub(geometry.body));
-    // Orders stand above the actions, and all of them are shown: there are few that begin
-    // alike.
+    // Orders are above the actions. All of them are shown, because few begin with the same letters.
     let room = room.saturating_sub(orders.len());
     let shown = matches.len().min(LINES_MAX).min(room);
-    // The lines are scrolled so that the chosen one is among them.
+    // The lines are scrolled so that the chosen one is visible.
     let first = (palette.chosen + 1).saturating_sub(shown);
     let top = typed - shown as u16;
     for (y, order) in (top.saturating_sub(orders.len() as u16)..top).zip(&orders) {
@@ -72,7 +70,7 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     footer::render_prompt(":", (before, after), &result, theme, frame, line);
 }
 
-/// Draws the line that is typed and, above it, lines that may be meant.
+/// Draws the line that is being typed and, above it, the possible completions.
 fn render_completions(
     app: &App,
     palette: &Palette,
@@ -108,7 +106,7 @@ fn render_completions(
     footer::render_prompt(":", (before, after), &result, theme, frame, line);
 }
 
-/// Returns how many actions match, and which is chosen. `is_all` says that no order matches
+/// Returns how many actions match, and which one is chosen. `is_all` says that no order matches
 /// either.
 fn found(palette: &Palette, count: usize, is_all: bool) -> String {
     match palette.chosen.min(count.saturating_sub(1)) {

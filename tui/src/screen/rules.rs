@@ -1,4 +1,4 @@
-//! What holds for every frame, whatever happened before it.
+//! Rules that hold for every frame, whatever happened before it.
 
 use crate::app::App;
 use crate::app::mode::Mode;
@@ -11,13 +11,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Position;
 use ratatui::style::{Color, Modifier};
 
-/// Draws the app in a terminal of its own size, checks the frame, and returns
-/// its text.
+/// Draws the app in a terminal of its own size, checks the frame, and returns its text.
 pub fn frame(app: &App, theme: &Theme) -> String {
     let size = app.size;
     let mut terminal =
         Terminal::new(TestBackend::new(size.width, size.height)).expect("a test terminal");
-    // A buffer that is written outside of its area panics.
+    // Writing outside of a buffer's area panics.
     terminal
         .draw(|frame| super::draw(app, theme, frame))
         .expect("drawing into memory");
@@ -32,7 +31,7 @@ pub fn frame(app: &App, theme: &Theme) -> String {
     text(buffer)
 }
 
-/// The lines of a frame, without the blanks at their ends.
+/// Returns the lines of a frame, without the blanks at their ends.
 pub fn text(buffer: &Buffer) -> String {
     let mut text = String::new();
     for y in buffer.area.top()..buffer.area.bottom() {
@@ -53,7 +52,7 @@ fn line(buffer: &Buffer, y: u16) -> String {
             continue;
         }
         line.push_str(symbol);
-        // Nearly all are one byte wide, of millions.
+        // Tests check millions of symbols, and nearly all of them are one byte long.
         if symbol.len() > 1 {
             skip = crate::words::text::width(symbol).saturating_sub(1);
         }
@@ -64,7 +63,7 @@ fn line(buffer: &Buffer, y: u16) -> String {
 fn check_characters(buffer: &Buffer, theme: &Theme) {
     for cell in buffer.content() {
         let symbol = cell.symbol();
-        // Nearly all are one plain byte, of millions.
+        // Tests check millions of symbols, and nearly all of them are one printable byte.
         if !matches!(symbol.as_bytes(), [b' '..=b'~']) {
             assert_eq!(
                 symbol,
@@ -80,14 +79,14 @@ fn check_characters(buffer: &Buffer, theme: &Theme) {
         }
         check_colors(cell.fg, cell.bg, theme);
     }
-    // The ground is the terminal's.
+    // The background belongs to the terminal.
     let cells = buffer.content();
     let painted = cells.iter().filter(|cell| cell.bg != Color::Reset).count();
     assert!(painted <= cells.len() * 19 / 20, "a painted screen");
 }
 
-/// A palette puts its own colors into cells, and no others: of the sixteen never the
-/// bright ones, which may be those of the ground.
+/// Checks that a palette puts only its own colors into cells. Of the sixteen colors of a terminal
+/// it never uses the bright ones, which may equal the background.
 fn check_colors(fg: Color, bg: Color, theme: &Theme) {
     use Color::{Blue, Cyan, Green, Indexed, Magenta, Red, Reset, Yellow};
     let is_fixed = |color| matches!(color, Reset | Indexed(16..));
@@ -102,7 +101,7 @@ fn check_colors(fg: Color, bg: Color, theme: &Theme) {
     assert!(is_right, "{fg:?} on {bg:?} with {:?}", theme.palette);
 }
 
-/// The header carries the sample count and the loss, unless the help is over it.
+/// Checks that the header has the number of samples and of lost ones, unless the help covers it.
 fn check_trust(app: &App, buffer: &Buffer) {
     if matches!(app.mode, Mode::Help { .. }) {
         return;
@@ -111,7 +110,7 @@ fn check_trust(app: &App, buffer: &Buffer) {
     let header = line(buffer, header - 1);
     let metric = crate::words::metric::metric_told(&app.context()).map(profile::Metric::per_second);
     let samples = crate::words::units::count(match metric {
-        // Milliseconds.
+        // Waiting time in milliseconds.
         Some(1..) => app.counted() / 1_000_000,
         Some(0) | None => app.counted(),
     });
@@ -123,7 +122,7 @@ fn check_trust(app: &App, buffer: &Buffer) {
     }
 }
 
-/// The hardware cursor is on the row that is drawn as selected.
+/// Checks that the hardware cursor is on the row that is drawn as selected.
 fn check_cursor(app: &App, buffer: &Buffer, cursor: Position) {
     let geometry = app.geometry().expect("a screen");
     if !matches!(app.mode, Mode::Browse) {

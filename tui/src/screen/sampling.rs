@@ -11,10 +11,10 @@ use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::style::Style;
 
-/// The lines of the dialog: two of the frame, five that say how samples are taken, and two
-/// for a remark.
+/// The lines of the dialog: two of the frame, five that say how samples are taken, and two for a
+/// remark.
 const HEIGHT: u16 = 9;
-/// Cells of the labels.
+/// Width of the labels.
 const INDENT: u16 = 10;
 
 /// Draws the sampling dialog.
@@ -63,8 +63,8 @@ fn remark(sampling: &SamplingDialog, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// Draws the rates, such as ` 19  49 (99) 199  499  999 Hz a CPU`, and a typed one behind
-/// them.
+/// Draws the rates, such as ` 19 49 (99) 199 499 999 Hz a CPU`. A typed rate follows the known
+/// ones.
 fn render_rates(sampling: &SamplingDialog, on: &Dialog, frame: &mut Frame) {
     let (area, theme) = (on.line(0), on.theme);
     on.entry("Rate", "", Style::new(), frame, area);

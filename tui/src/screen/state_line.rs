@@ -1,4 +1,4 @@
-//! The one-line state under the header, in reverse video.
+//! The line below the header that shows the state, in reverse video.
 
 use crate::action::Action;
 use crate::app::App;
@@ -25,12 +25,12 @@ pub fn render(app: &App, state: &StateLine, theme: &Theme, frame: &mut Frame, ar
         room,
         theme.state(),
     );
-    // The rest of the line, too, so that it reads as one bar.
+    // The whole line has this style, so that it looks like one bar.
     buffer.set_style(area, theme.state());
 }
 
-/// Returns the state and the keys that help, as far as there is room: what is the matter comes
-/// first, and what helps most comes before what also helps.
+/// Returns the state and the keys that help, as much as there is room for. The state comes first,
+/// and the most helpful key comes before the others.
 fn line(app: &App, state: &StateLine, room: usize) -> String {
     let fits = |line: &str| line.width() <= room;
     let keys = keys(app, state);
@@ -40,7 +40,7 @@ fn line(app: &App, state: &StateLine, room: usize) -> String {
         StateLine::Deadlock(deadlock) if !fits(&long) => {
             format!(" ■ DEADLOCK {} for {}.", deadlock.first(), deadlock.since)
         }
-        // Who did nothing stands in the line above.
+        // The header above already names the target.
         StateLine::Idle if !fits(&format!("{long}{first}")) => format!(" ■ IDLE  {}", nothing(app)),
         _ => long,
     };
@@ -53,7 +53,7 @@ fn line(app: &App, state: &StateLine, room: usize) -> String {
     line
 }
 
-/// Returns which keys help, each with a gap before it and the one that helps most first.
+/// Returns the keys that help, the most helpful first, each with a gap before it.
 fn keys(app: &App, state: &StateLine) -> Vec<String> {
     let hint = match state {
         StateLine::Frozen { .. } => hint(&app.context(), Action::Freeze, "go on"),
@@ -63,7 +63,7 @@ fn keys(app: &App, state: &StateLine) -> Vec<String> {
             let both = and("", "  ", [hint(&app.context(), Action::Back, "undo"), edit]);
             return vec![both];
         }
-        // A wait that goes on has no sample, however long the window is.
+        // A wait that has not ended has no sample, however long the window is.
         StateLine::Idle if app.shown.counts_time() && app.view != ViewId::Threads => {
             let threads = key(&app.context(), Action::View(ViewId::Threads))
                 .map(|key| format!("Waits that go on: {key} Thread"));
@@ -94,8 +94,8 @@ fn keys(app: &App, state: &StateLine) -> Vec<String> {
     hint.map(|hint| format!("  {hint}")).into_iter().collect()
 }
 
-/// Returns what shows the waits of a program that uses no CPU. None where they are shown
-/// already, or cannot be counted.
+/// Returns the hint about the waits of a program that uses no CPU. Returns `None` if they are
+/// already shown, or cannot be recorded.
 fn waits(app: &App) -> Option<String> {
     let source = &app.shown.source;
     let may_begin = source.recording.is_none()

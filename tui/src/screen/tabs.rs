@@ -1,4 +1,4 @@
-//! The tab line: the views there are, the open one in brackets.
+//! The line of tabs: all views, with the open one in brackets.
 
 use crate::app::App;
 use crate::app::tabs::{help, tabs};
@@ -8,7 +8,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Draws the line of tabs. Views for which the recording has nothing are dim.
+/// Draws the line of tabs. Views whose data the recording lacks are dim.
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
     for tab in tabs(&app.keymap, app.view, area.width) {

@@ -1,5 +1,5 @@
-//! Pictures of the screen, compared with the ones in `snapshots/`; to accept
-//! new ones, run the tests with `PROFTOP_UPDATE_SNAPSHOTS=1`.
+//! Pictures of the screen, compared with the ones in `snapshots/`. To accept new ones, run the
+//! tests with `PROFTOP_UPDATE_SNAPSHOTS=1`.
 
 use super::rules;
 use crate::app::{App, Effect, Event};
@@ -15,32 +15,33 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The page of a function.
-/// What stands beside views.
+/// Views beside the open one.
 mod beside;
-/// What goes to the terminal.
+/// The bytes that are sent to the terminal.
 mod bytes;
 /// The code of a function.
 mod code;
-/// All of it at once.
+/// All views at once.
 mod everywhere;
 /// The flame graph.
 mod flame;
-/// Sentences that name keys.
+/// The keys that sentences name.
 mod keys;
 /// What is counted, and recordings.
 mod knobs;
+/// Languages beside native code.
 mod languages;
-/// What can be clicked on.
+/// Places that can be clicked on.
 mod links;
+/// The page of a function.
 mod page;
-/// The palette, and keys of one's own.
+/// The palette, and keys that a user has assigned.
 mod palette;
 /// Processes and threads.
 mod people;
 /// Probes of functions.
 mod probes;
-/// Many random events, many frames.
+/// Many random events, and a check of every frame.
 mod random;
 /// How samples are taken.
 mod sampling;
@@ -48,9 +49,9 @@ mod sampling;
 mod time;
 /// The call tree.
 mod tree;
-/// Time waited.
+/// Waiting time.
 mod waiting;
-/// Files.
+/// Writing files.
 mod write;
 
 const UTF8: Theme = Theme {
@@ -68,7 +69,7 @@ const ASCII: Theme = Theme {
     aside: false,
 };
 
-/// An app with a hand on its keys and a clock that only it advances.
+/// An app with a clock that only the test advances, and methods that press its keys.
 struct Hand {
     app: App,
     now: Duration,
@@ -90,11 +91,11 @@ impl Hand {
 
     fn event(&mut self, event: Event) -> &mut Self {
         self.effects = self.app.update(event, self.now);
-        // What was asked for is not there yet when the next frame is due.
+        // The next frame may be drawn before the answers arrive.
         if self.effects.iter().any(is_question) {
             rules::frame(&self.app, &UTF8);
         }
-        // As the worker would, only at once.
+        // Answers the questions at once, as the worker would do later.
         while let Some(at) = self.effects.iter().position(is_question) {
             let (Effect::Ask(question) | Effect::AskBeside(question)) = self.effects.remove(at)
             else {
@@ -229,13 +230,13 @@ fn a_cause_for_missing_names_opens() {
     let mut hand = Hand::new(80, 24);
     hand.show(tree_of_stripped_libc()).wait(2_000);
     hand.keys("8");
-    // From wherever one is.
+    // From any selected line.
     hand.keys("\n").wait(2_000);
     hand.keys("j").looks_like("health-cause-80x24");
     hand.keys("y");
     let copied = Effect::Copy("sudo apt install libc6-dbg".into());
     assert!(hand.effects.contains(&copied), "{:?}", hand.effects);
-    // Another sample has come since the modules were counted: it says when that was.
+    // Another snapshot has come since the modules were counted, so the line says when that was.
     let mut later = tree_of_stripped_libc();
     later.generation += 1;
     later.run.elapsed += Duration::from_secs(2);
@@ -266,7 +267,7 @@ fn names_of_a_recording_are_looked_up_where_it_was_opened() {
     let frame = recorded("/srv/a b/all.pft");
     let command = "proftop resolve '/srv/a b/all.pft' --debug-dir DIR";
     assert!(frame.contains(command), "{frame}");
-    // What came through a pipe is in no file.
+    // A recording that came through a pipe has no path.
     let frame = recorded("");
     assert!(frame.contains("proftop resolve FILE"), "{frame}");
 }
@@ -284,7 +285,7 @@ fn the_first_debug_file_is_asked_for() {
     let mut hand = Hand::new(80, 24);
     hand.show(asking());
     let frame = hand.frame();
-    // All that is given away is said at 80 columns.
+    // At 80 columns, the question names everything that is sent to the servers.
     let words = frame
         .lines()
         .map(str::trim_end)
@@ -293,8 +294,8 @@ fn the_first_debug_file_is_asked_for() {
     let line = "fetch names of libc.so.6 from debuginfod.debian.net? It learns what runs here. \
                 F: fetch, X: never, Esc: not now";
     assert!(words.contains(line), "{frame}");
-    // A key that means something else gives no consent, and the question comes back when
-    // what it opened is closed.
+    // A key with another meaning does not answer the question, and the question comes back when
+    // what the key opened is closed.
     for keys in ["8y", "ny", "i", "?", "4"] {
         hand.keys(keys).code(KeyCode::Esc).show(asking());
         assert_eq!(hand.app.fetching.answer, None, "{keys}");
@@ -312,7 +313,7 @@ fn the_first_debug_file_is_asked_for() {
         hand.effects
     );
     assert_eq!(hand.app.fetching.answer, Some(true));
-    // Put away, it is not asked again.
+    // After Esc the question is not asked again.
     let mut hand = Hand::new(80, 24);
     hand.show(asking()).code(KeyCode::Esc).show(asking());
     assert!(!hand.frame().contains("fetch names"), "{}", hand.frame());
@@ -323,7 +324,7 @@ fn the_first_debug_file_is_asked_for() {
         "{:?}",
         hand.effects
     );
-    // Without servers there is nobody to ask.
+    // Without servers there is no question.
     let mut hand = Hand::new(80, 24);
     hand.show(postgres()).keys(":debuginfod on\n");
     assert!(hand.frame().contains("DEBUGINFOD_URLS"), "{}", hand.frame());
@@ -413,7 +414,7 @@ fn a_vanished_row_stays_until_it_is_left() {
     let mut without = postgres();
     Arc::make_mut(&mut without.report).functions.remove(4);
     hand.show(without.clone()).looks_like("gone");
-    // Its numbers are no part of what is counted now.
+    // The numbers of the row are not part of the present counts.
     hand.keys("i");
     let frame = hand.frame();
     assert!(
@@ -513,7 +514,7 @@ fn rows_move_only_when_nobody_is_looking() {
     for (at, own) in [900, 800, 700].into_iter().enumerate() {
         Arc::make_mut(&mut changed.report).functions[at].self_samples = own;
     }
-    // Until the first key nobody holds on to a row.
+    // Before the first key the user has not selected a row.
     hand.wait(500).show(changed.clone());
     assert_ne!(order(&hand), before);
     hand.wait(2_000).show(postgres()).code(KeyCode::Right);

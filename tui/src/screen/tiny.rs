@@ -1,5 +1,5 @@
-//! One line, where the terminal is too small for a screen: what it needs, and
-//! still the most important number.
+//! The single line for a terminal that is too small for the screen: the size that is needed, and
+//! still the most important numbers.
 
 use crate::action::Action;
 use crate::app::App;
@@ -10,7 +10,7 @@ use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::style::Style;
 
-/// Draws the one line for a terminal that is too small.
+/// Draws the line for a terminal that is too small.
 pub fn render(app: &App, frame: &mut Frame) {
     let area = frame.area();
     if area.is_empty() {
@@ -36,8 +36,8 @@ pub fn render(app: &App, frame: &mut Frame) {
     frame.set_cursor_position(Position::new(area.x, area.y));
 }
 
-/// Returns what the one line has. That the terminal is too small stays longest, then the number of
-/// samples and losses; its size is the first to go.
+/// Returns the segments of the line. The sentence that the terminal is too small stays longest,
+/// then the number of samples and losses. The size of the terminal is left out first.
 fn segments(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let need = format!("need {}x{}", SIZE_MIN.width, SIZE_MIN.height);

@@ -15,10 +15,10 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// The lines of the dialog without those of subjects and formats: two of the frame, the
-/// name of the file, the room for it, two of options, and two for what is lost.
+/// Number of lines of the dialog without those of subjects and formats: two of the frame, one for
+/// the name of the file, one for its size and free space, two of options, and two for the remark.
 const HEIGHT_OTHERS: u16 = 8;
-/// Cells of the labels before what can be chosen.
+/// Width of the labels.
 const INDENT: u16 = 9;
 
 /// Draws the write dialog.
@@ -28,14 +28,14 @@ pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) 
     let keys = keys(app, write, area.width);
     let on = Dialog::open(area, " Write ", keys, INDENT, theme, frame);
     let room = on.height().saturating_sub(HEIGHT_OTHERS - 2);
-    // Where not all formats have room, what is written is the line of the chosen.
+    // If there is not enough room for all formats, only the chosen subject is shown.
     let subjects = if room < all { 1 } else { SUBJECTS.len() as u16 };
     render_subjects(app, write, &on, subjects, frame);
     let kinds = room.saturating_sub(subjects).max(1);
     render_kinds(write, &on, subjects, kinds, frame);
     let kinds = subjects + kinds;
     render_file(write, &on, kinds, frame);
-    // Lines from the top: subjects, formats, name of the file, size and room, options,
+    // Lines from the top: subjects, formats, name of the file, size and free space, options,
     // remark.
     let (words, style) = size_and_room(write, theme);
     on.entry("", &words, style, frame, on.line(1 + kinds));
@@ -77,8 +77,8 @@ fn keys(app: &App, dialog: &WriteDialog, width: u16) -> &'static str {
     }
 }
 
-/// Returns the size of the file and the room for it, such as `about 8 MB   free here: 41.0
-/// GB`. It is a warning if the file has no room.
+/// Returns the size of the file and the free space, such as `about 8 MB in /srv, 41.0 GB free`. It
+/// is a warning if the file does not fit.
 fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
     let size = dialog.size();
     let free = dialog
@@ -103,7 +103,7 @@ fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
     (words.join("   "), style)
 }
 
-/// Returns the room in the folder, such as `free here: 41.0 GB   the file will be ann's
+/// Returns the free space in the folder, such as `in /srv, 41.0 GB free the file will be ann's
 /// (sudo)`.
 fn room_words(room: &Room) -> String {
     let free = match &room.free_bytes {
@@ -118,8 +118,8 @@ fn room_words(room: &Room) -> String {
     }
 }
 
-/// Returns the remark at the foot of the dialog: what is wrong, or else what the selected
-/// option does, or else what the format cannot hold.
+/// Returns the remark at the bottom of the dialog: what is wrong, or else what the selected option
+/// does, or else what the format cannot contain.
 fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, String, Style) {
     let plain = Style::new();
     match (&dialog.problem, option_words(app, dialog)) {
@@ -137,8 +137,8 @@ fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, Stri
     }
 }
 
-/// Returns what the selected option does, or why it cannot be changed. None if the selected
-/// field is no option.
+/// Returns what the selected option does, or why it cannot be changed. Returns `None` if the
+/// selected field is not an option.
 fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
     let is_text = dialog.kind() == FileKind::Text;
     let words = match (dialog.field, dialog.switch(dialog.field)?) {
@@ -174,10 +174,10 @@ fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
     Some(words.into())
 }
 
-/// Draws as many formats as there is room for; the chosen one is among them.
+/// Draws as many formats as there is room for, including the chosen one.
 fn render_kinds(dialog: &WriteDialog, on: &Dialog, first: u16, rows: u16, frame: &mut Frame) {
     let chosen = dialog.kind_number();
-    // The first ones are skipped, just so many that the chosen one is the last in sight.
+    // As many of the first formats are skipped as needed to make the chosen one visible.
     let skipped = (chosen + 1).saturating_sub(rows.into());
     let shown = KINDS.iter().enumerate().skip(skipped).take(rows.into());
     for ((number, kind), row) in shown.zip(first..) {
@@ -198,7 +198,7 @@ fn render_kinds(dialog: &WriteDialog, on: &Dialog, first: u16, rows: u16, frame:
     }
 }
 
-/// Draws what can be written, or only the chosen subject if there is no room for more.
+/// Draws the subjects, or only the chosen one if there is no room for more.
 fn render_subjects(app: &App, dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame) {
     let chosen = dialog.subject();
     let is_shown = |subject: &Subject| rows > 1 || *subject == chosen;
@@ -208,8 +208,8 @@ fn render_subjects(app: &App, dialog: &WriteDialog, on: &Dialog, rows: u16, fram
         let label = if row == 0 { "What" } else { "" };
         let sign = if subject == chosen { "(*)" } else { "( )" };
         let words = subject_words(app, subject);
-        // If there is only one line, the number of samples is worth more than the name of
-        // the subject.
+        // If there is only one line, the number of samples is more useful than the name of the
+        // subject.
         let words = match (rows, words.split_once(": ")) {
             (1, Some((_, rest))) => rest.to_owned(),
             _ => format!("{sign} {words}"),
@@ -281,7 +281,7 @@ fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
     }
 }
 
-/// Returns words for a subject, with the number of samples.
+/// Returns words for a subject, with its number of samples.
 fn subject_words(app: &App, subject: Subject) -> String {
     let shown = &app.shown;
     let cx = app.context();
@@ -289,7 +289,7 @@ fn subject_words(app: &App, subject: Subject) -> String {
     match subject {
         Subject::All => {
             let kept = shown.view.as_ref().map_or(0, View::samples);
-            // They are counted here, and not what they stand for.
+            // The samples are counted here, not the time that they stand for.
             format!("all that is kept: {}", units::counted(kept, "sample"))
         }
         Subject::Shown => {

@@ -7,13 +7,12 @@ use crate::words::{text, units};
 use engine::snapshot::{Snapshot, TargetState};
 use probe::EngineKind;
 
-/// Returns line 1: the machine, and how it is sampled. The number is how many segments go
-/// to the left.
+/// Returns the segments of line 1, and how many of them belong to the left edge.
 pub fn segments(app: &App) -> (Vec<Segment>, usize) {
     let snapshot = &app.shown;
     let host = &snapshot.source.host;
     let name = text::clean(&host.name);
-    // Of `6.18.44-cloud` the first two numbers say which kernel it is.
+    // The first two numbers of a release such as `6.18.44-cloud` identify the kernel well enough.
     let release = host.kernel.split('.').take(2).collect::<Vec<_>>().join(".");
     let mut segments = vec![Segment::new(
         8,
@@ -23,7 +22,7 @@ pub fn segments(app: &App) -> (Vec<Segment>, usize) {
             "proftop".into(),
         ],
     )];
-    // A recording of another tool may not know the machine.
+    // A recording of another tool may not name the machine.
     if host.cpus > 0 {
         segments.push(Segment::new(
             1,
@@ -40,7 +39,7 @@ pub fn segments(app: &App) -> (Vec<Segment>, usize) {
                 some => [format!("{some} of {} CPU", host.cpus), String::new()],
             },
         ));
-        // How busy the machine is now says nothing of a recording.
+        // How busy this machine is now does not matter for a recording.
         if snapshot.source.recording.is_none() {
             segments.push(busy(snapshot));
         }
@@ -48,8 +47,8 @@ pub fn segments(app: &App) -> (Vec<Segment>, usize) {
     let left = segments.len();
     let clock = units::clock(snapshot.run.elapsed);
     let word = live_word(app);
-    // Longest form first: for a recording with its file, then with the file's name cut,
-    // then as for a live target.
+    // The longest form first. A recording has two more forms, with the name of its file, and with
+    // that name cut.
     let mut live = vec![format!("{word} {clock}"), word.into()];
     if let Some(recording) = &snapshot.source.recording {
         let file = text::clean(&recording.name);
@@ -71,8 +70,7 @@ pub fn segments(app: &App) -> (Vec<Segment>, usize) {
         ));
     }
     if snapshot.source.rate_hz > 0 {
-        // BPF is the usual engine and not mentioned. Why it is another one is said in
-        // Health.
+        // BPF is the default engine and not mentioned. Health says why another engine is used.
         let engine = match snapshot.source.engine {
             None | Some(EngineKind::Bpf) => String::new(),
             Some(other) => format!("{} ", other.label()),
@@ -83,7 +81,7 @@ pub fn segments(app: &App) -> (Vec<Segment>, usize) {
             .budget
             .map_or(rate_hz, |budget| budget.rate_hz);
         let rate = if wanted_hz > rate_hz {
-            // The rest was given up to keep to the budget.
+            // The rate was lowered to keep to the budget.
             format!("{engine}{rate_hz} of {wanted_hz} Hz")
         } else {
             format!("{engine}{rate_hz} Hz")
@@ -111,8 +109,8 @@ fn busy(snapshot: &Snapshot) -> Segment {
     )
 }
 
-/// Returns in one word whether what is shown still grows. Frozen comes first: then it does
-/// not, whatever the target does.
+/// Returns a word that says whether new samples are shown. A frozen screen shows none, whatever the
+/// target does, so it comes first.
 fn live_word(app: &App) -> &'static str {
     match app.shown.run.target {
         _ if app.freezing.frozen.is_some() => "FROZEN",

@@ -9,7 +9,7 @@ use crate::words::{compared, names, text, units};
 use engine::snapshot::Span;
 use std::sync::Arc;
 
-/// Returns line 2: what is counted. The number is how many segments go to the left.
+/// Returns the segments of line 2, and how many of them belong to the left edge.
 pub fn segments(app: &App) -> (Vec<Segment>, usize) {
     let [scope, inside] = scope(app);
     let unit = format!("unit {}", app.context().unit_words());
@@ -37,9 +37,9 @@ pub fn segments(app: &App) -> (Vec<Segment>, usize) {
     (segments, 1)
 }
 
-/// Returns what is counted. Another metric than the usual one is shown at any width.
+/// Returns the metric. Any metric other than the default one is shown at any width.
 fn metric_segment(app: &App) -> Segment {
-    // The rank of what is shown at any width is 8; the usual metric may disappear.
+    // Segments of rank 8 are shown at any width. The default metric may be left out.
     let rank = if metric_told(&app.context()).is_some() {
         8
     } else {
@@ -55,8 +55,8 @@ fn metric_segment(app: &App) -> Segment {
     }
 }
 
-/// Returns the scope in words: the path from the whole to the part that is counted, and the
-/// short form with only that part.
+/// Returns the scope in words: the path from the whole to the part that is counted, and a short
+/// form with only that part.
 fn scope(app: &App) -> [String; 2] {
     let crumbs: Vec<String> = crumbs(app).into_iter().map(|(_, words)| words).collect();
     // `system › postgres[4121] › heap_getnext` becomes `… › heap_getnext`.
@@ -72,14 +72,14 @@ fn scope(app: &App) -> [String; 2] {
     [crumbs.join(BETWEEN), inside]
 }
 
-/// From this width on the header tells when the window ended.
+/// From this width on the header says when the window ended.
 const WIDTH_WITH_CLOCK: u16 = 120;
 
-/// Stands between the steps of the scope.
+/// The separator between the steps of the scope.
 pub const BETWEEN: &str = " › ";
 
-/// Returns the steps of the scope with their words as they are shown: control characters
-/// are removed, as names of processes may have some, and a function has its short name.
+/// Returns the steps of the scope with the words that are shown. Control characters are removed,
+/// because names of processes may contain some, and functions have their short names.
 pub fn crumbs(app: &App) -> Vec<(Crumb, String)> {
     let crumbs = app.crumbs().into_iter();
     let words = |(crumb, words): (Crumb, Arc<str>)| match crumb {
@@ -92,8 +92,8 @@ pub fn crumbs(app: &App) -> Vec<(Crumb, String)> {
     crumbs.map(words).collect()
 }
 
-/// Returns when the window was, in the time of day: of a stretch of time if there is room,
-/// of the last seconds on a wide screen, which has room to spare.
+/// Returns the time of day of the window: for a stretch of time if there is room, for the last
+/// seconds only on a wide screen.
 fn clock(app: &App) -> Segment {
     let none = Segment::new(2, [String::new()]);
     let (Some(view), false) = (&app.shown.view, app.is_catching_up()) else {
@@ -130,13 +130,13 @@ fn clock(app: &App) -> Segment {
     Segment::new(2, [words, String::new()])
 }
 
-/// Returns the window as it was asked for and, where that does not say it, how many seconds
-/// it has. `⟳` stands behind it while what is shown is still of the window before.
+/// Returns the window that the user asked for, and its length in seconds where the words do not say
+/// it. `⟳` is appended while the shown report still has the previous window.
 fn window(app: &App) -> String {
     let shown = &app.shown;
     let recording = shown.source.recording.as_ref();
     if recording.is_some_and(|recording| recording.lacks.time) {
-        // The second that the samples were put into is none of theirs.
+        // The samples have no times; the store puts them all into one second.
         return "win all".into();
     }
     let seconds = shown.report.window.seconds();
@@ -156,7 +156,7 @@ fn window(app: &App) -> String {
         (false, Window::Since { .. }) => {
             format!("{asked} ({seconds:.0}s)")
         }
-        // Waits are counted for so much of it.
+        // Waits were recorded in only a part of the window.
         (false, Window::Last(_))
             if shown.counts_time() && shown.waits_missing_before_ns().is_some() =>
         {
@@ -166,14 +166,14 @@ fn window(app: &App) -> String {
     }
 }
 
-/// Returns that a baseline is compared with, and which. Empty without a comparison.
+/// Returns which baseline is compared with. Empty without a comparison.
 fn difference(app: &App) -> Segment {
     match (&app.shown.comparison.functions, app.knobs.difference()) {
         (Some(diff), Some(_)) => {
             let other = app.shown.comparison.baseline.as_ref();
             let whose = other.and_then(|baseline| baseline.whose());
             let baseline = compared::baseline(diff, whose, &app.context());
-            // That other samples are compared is said as long as there is any room.
+            // If the baseline belongs to another scope, that is shown as long as there is any room.
             let short = whose.map_or_else(String::new, |whose| format!(" to A, {whose}"));
             let whole = format!("DIFF to {baseline}");
             Segment::new(8, [whole, format!("DIFF{short}"), "DIFF".into()])
@@ -190,8 +190,8 @@ fn filter(app: &App) -> Segment {
         return Segment::new(1, ["filter none".into(), String::new()]);
     }
     let shown = &app.shown;
-    // The share is of the filter that was asked for then. While another one is being
-    // counted, it is not known yet.
+    // The share belongs to the filter that was counted. While another filter is being counted, its
+    // share is not known yet.
     let keeps = if shown.asked.query.filter == *filter {
         format!(
             "keeps {}%",

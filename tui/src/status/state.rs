@@ -14,7 +14,7 @@ pub fn sentence(app: &App, state: &StateLine) -> String {
     match state {
         StateLine::Failed(why) => format!("FAILED {}", without_numbers(why)),
         StateLine::Exited { words, at_ns } => exited(app, words, *at_ns),
-        // They are of all that is sampled.
+        // The number of newer samples is that of all that is sampled, not of the scope.
         StateLine::Frozen { ago, .. } if !app.knobs.scope.is_empty() => {
             format!("FROZEN {} ago; newer samples wait.", units::clock(*ago))
         }
@@ -27,7 +27,7 @@ pub fn sentence(app: &App, state: &StateLine) -> String {
         StateLine::NoMatch { pattern, rows } => {
             let rows = units::counted(*rows as u64, "row");
             match app.focus() {
-                // Who did nothing has no row.
+                // Only processes and threads with samples have rows.
                 ViewId::Processes | ViewId::Threads => format!(
                     "NO MATCH /{}/ is in none of {rows} with samples.",
                     text::cut_end(pattern, 17)
@@ -56,7 +56,7 @@ pub fn sentence(app: &App, state: &StateLine) -> String {
             format!("DEADLOCK {} for {}.", deadlock.all(), deadlock.since)
         }
         StateLine::Idle => {
-            // The narrowest part that is counted: that one had nothing to count.
+            // The narrowest part of the scope, because that is the part without samples.
             let scope = match app.knobs.scope.last() {
                 Some(narrowed) => &narrowed.words,
                 None => &app.shown.run.scope,
@@ -93,7 +93,7 @@ pub fn sentence(app: &App, state: &StateLine) -> String {
     }
 }
 
-/// Says what was not done in the window: `used no CPU in 10s.`
+/// Returns what the target did not do in the window: `used no CPU in 10s.`
 pub fn nothing(app: &App) -> String {
     // A recording may have been made with other metrics than time on a CPU.
     let used = match (&app.shown.source.recording, app.shown.counts_time()) {
@@ -101,7 +101,7 @@ pub fn nothing(app: &App) -> String {
         (None, true) => "ended no wait",
         (None, false) => "used no CPU",
     };
-    // Waits may be counted for a part of the window only.
+    // Waits may be recorded in only a part of the window.
     let since = wait_words::missing_before(&app.shown).filter(|_| app.shown.counts_time());
     let time = match app.knobs.window {
         Window::Last(span) => match since {
@@ -114,8 +114,8 @@ pub fn nothing(app: &App) -> String {
     format!("{used} {time}.")
 }
 
-/// Returns the sentence about a target that is gone, such as `EXITED postgres[4121] was killed
-/// by SIGSEGV at 14:05:10 UTC. Data kept.`
+/// Returns the sentence about a target that has ended, such as `EXITED postgres[4121] was killed by
+/// SIGSEGV at 14:05:10 UTC. Data kept.`
 fn exited(app: &App, words: &str, at_ns: u64) -> String {
     let words = words.trim_end_matches('.');
     let view = app.shown.view.as_ref();
@@ -128,8 +128,8 @@ fn exited(app: &App, words: &str, at_ns: u64) -> String {
     format!("EXITED {words} at {time} {zone}. Data kept.")
 }
 
-/// Returns the sentence about a recording, such as `FILE   60 s from db-01, 3 days ago
-/// (2026-11-18 14:03:02 UTC). Not live.`
+/// Returns the sentence about a recording, such as `FILE 60 s from db-01, 3 days ago (2026-11-18
+/// 14:03:02 UTC). Not live.`
 fn file(app: &App, lacks: Option<&str>, taken: Option<(u64, Duration)>) -> String {
     let snapshot = &app.shown;
     let mut words = vec![match snapshot.run.elapsed.as_secs() {

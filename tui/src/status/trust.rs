@@ -1,4 +1,4 @@
-//! Line 3 of the header: what all numbers are shares of, and how complete that is.
+//! Line 3 of the header: what all numbers are shares of, and how complete the samples are.
 
 use super::is_unmeasured;
 use crate::app::App;
@@ -9,13 +9,13 @@ use crate::words::units;
 use engine::snapshot::Snapshot;
 use profile::Completeness;
 
-/// Returns line 3: what all numbers are shares of, and how complete that is.
+/// Returns the segments of line 3.
 pub fn segments(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let health = &app.shown.health;
     let completeness = &report.completeness;
     let before = app.shown.comparison.lacks.as_deref();
-    // One number, or in a comparison those of before and now.
+    // One share, or in a comparison those of the baseline and of now.
     let both = |share: fn(&Completeness) -> (u64, u64)| {
         let share = |of| {
             let (part, all) = share(of);
@@ -28,10 +28,10 @@ pub fn segments(app: &App) -> Vec<Segment> {
     };
     let whole = both(|of| (of.whole, of.user_stacks));
     let named = both(|of| (of.named, of.frames));
-    // Names may come that change the share, because frames wait for them or files are read.
+    // Names that are still to come may change the share.
     let loading = completeness.pending > 0 || !app.shown.names.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
-    // That servers are asked is shown at any width.
+    // That servers are being asked is shown at any width.
     let is_remote = app
         .shown
         .names
@@ -53,8 +53,8 @@ pub fn segments(app: &App) -> Vec<Segment> {
             ),
         },
     ];
-    // A view of a part of the samples, such as the code of one function, says itself how
-    // far its numbers can be trusted.
+    // A view of a part of the samples, such as the code of one function, says itself how reliable
+    // its numbers are.
     let trust = app.views.get(PaneId::of(app.view)).trust();
     if let Some(trust) = trust {
         segments.extend(trust);
@@ -98,7 +98,7 @@ pub fn segments(app: &App) -> Vec<Segment> {
 }
 
 /// Returns what is counted, such as `3,277 samples` or `52,428,800 bytes`. If samples have
-/// different weights, it also says how many were taken.
+/// different weights, the number of samples that were taken is added.
 fn counted(app: &App) -> Segment {
     let report = &app.shown.report;
     let count = app.counted();
@@ -112,7 +112,7 @@ fn counted(app: &App) -> Segment {
         Some(metric) => {
             let all = match metric.per_second() {
                 0 => number_of(metric, count),
-                // Too many digits for a time.
+                // Nanoseconds would have too many digits.
                 _ => format!("{} ms", units::count(count / 1_000_000)),
             };
             (all.clone(), all.clone(), all)
@@ -123,7 +123,7 @@ fn counted(app: &App) -> Segment {
     Segment::new(9, taken.into_iter().chain([all, short]))
 }
 
-/// Returns what proftop itself takes, in percent of one CPU.
+/// Returns how much CPU time proftop itself uses, in percent of one CPU.
 fn own_cost(snapshot: &Snapshot) -> Segment {
     let percent = snapshot.health.own_cpu_percent;
     if is_unmeasured(snapshot, percent) {
@@ -140,8 +140,8 @@ fn own_cost(snapshot: &Snapshot) -> Segment {
     )
 }
 
-/// Returns how many samples were lost in the window and, if any were, their share of all
-/// that were due. Their number is shown at any width.
+/// Returns how many samples were lost in the window and, if any were, their share of the samples
+/// that should have been taken. Their number is shown at any width.
 fn lost(taken: u64, lost: u64) -> Segment {
     let short = format!("lost {}", units::count(lost));
     if lost == 0 {
@@ -151,7 +151,7 @@ fn lost(taken: u64, lost: u64) -> Segment {
     Segment::new(8, [format!("{short} ({share}%)"), short])
 }
 
-/// Adds the sign to a number, but not to `-`, which stands for a share of nothing.
+/// Adds the percent sign to a number, but not to `-`, which stands for a share of 0 samples.
 fn percent_sign(number: String) -> String {
     if number.ends_with('-') {
         number

@@ -1,17 +1,17 @@
-//! Tells, when nothing was sampled, whether any thread has the name that `--comm` wants: "there is
-//! no nginx" is another answer than "nginx does nothing".
+//! If there are no samples, finds out whether any thread has the name that `--comm` asks for,
+//! because "there is no nginx" is another answer than "nginx does nothing".
 
 use regex::Regex;
 use std::fs;
 
-/// Returns a sentence if no thread that exists has a name that matches.
+/// Returns a sentence if no existing thread has a name that matches, otherwise `None`.
 pub fn said(comm: &Regex) -> Option<String> {
     let has_match = threads().any(|name| comm.is_match(&name));
     let sentence = || format!("no thread on this machine has a name that matches {comm} now");
     (!has_match).then(sentence)
 }
 
-/// The names of all threads. Those that end meanwhile are left out.
+/// Returns the names of all threads. Threads that end meanwhile are left out.
 fn threads() -> impl Iterator<Item = String> {
     let below = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
     let processes = below("/proc").filter_map(|entry| {
@@ -35,7 +35,7 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let thread = started.spawn(move || told.recv()).expect("a thread");
         let pattern = |text: &str| Regex::new(text).expect("a pattern");
-        // It gets its name a moment after it was made.
+        // A thread gets its name a moment after it was created.
         test_support::wait_until("the thread has its name", || {
             said(&pattern("^somebody-x7$")).is_none()
         });

@@ -1,13 +1,13 @@
-//! Esc that comes in one piece with the key after it. A terminal sends Esc as the byte which
-//! also begins Alt with a key, so that `Esc` `q`, typed faster than they are sent or read (over
-//! a slow line, on a busy machine), are the bytes of `Alt-q`. No key of ours is one with Alt:
-//! it is always read as the two.
+//! Separates Esc from the key after it if both arrive together. A terminal sends Esc as the byte
+//! with which Alt and a key begins as well. So the bytes of `Esc` `q` are those of `Alt-q` if they
+//! are typed faster than they are sent or read (over a slow connection, on a busy machine). None of
+//! our keys has Alt, so such bytes are always read as two keys.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Returns the keys that the user pressed: one, or Esc and what came behind it.
+/// Returns the keys that the user pressed: one, or Esc and the key after it.
 pub fn apart(key: KeyEvent) -> impl Iterator<Item = KeyEvent> {
-    // Keys such as arrows tell of Alt in another way: no byte of Esc is meant there.
+    // For keys such as arrows, Alt is encoded in another way, without a byte of Esc.
     let is_in_one_piece = key.modifiers.contains(KeyModifiers::ALT)
         && matches!(
             key.code,

@@ -1,6 +1,6 @@
-//! The background color of the terminal. The terminal is asked once, and we do not wait for
-//! the answer. It (OSC 11) comes among the keys at any time and must not be taken for keys,
-//! as `b` and `]` would do something.
+//! The background color of the terminal. We ask the terminal once and do not wait for the answer
+//! (OSC 11). It arrives among the keys at any time and must not be taken for keys, because its
+//! letters, such as `b` and `]`, have meanings as keys.
 
 use crate::widgets::theme::Ground;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 /// The question for the background color: `OSC 11 ; ? ST`.
 pub const QUESTION: &[u8] = b"\x1b]11;?\x1b\\";
 
-/// The longest time from the first to the last byte of an answer, which comes in one piece.
-/// What takes longer was typed.
+/// Maximum time between the first and the last byte of an answer, which is sent at once. Slower
+/// bytes were typed.
 const PIECE: Duration = Duration::from_millis(500);
 /// After this time we do not expect an answer any more.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest answer, such as `11;rgba:ffff/ffff/ffff/ffff`.
+/// Maximum length of an answer, such as `11;rgba:ffff/ffff/ffff/ffff`.
 const LENGTH_MAX: usize = 32;
 
 /// Filters the answer to the question out of the keys.
 #[derive(Debug)]
 pub struct GroundReply {
     asked: Instant,
-    /// The part of the answer that has come, and when it began.
+    /// The part of the answer that has arrived, and when it started.
     text: Option<(String, Instant)>,
     is_over: bool,
 }
@@ -29,16 +29,16 @@ pub struct GroundReply {
 /// Whether a key was pressed, or belongs to the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroundKey {
-    /// The user pressed it.
+    /// The user pressed the key.
     Key,
-    /// It is a part of the answer.
+    /// The key is a part of the answer.
     Part,
-    /// It ends the answer, which says this.
+    /// The key ends the answer, which contains this background.
     Ground(Ground),
 }
 
 impl GroundReply {
-    /// Expects the answer to a question that was sent now.
+    /// Expects the answer to a question that is sent now.
     pub fn asked(now: Instant) -> Self {
         GroundReply {
             asked: now,
@@ -47,7 +47,7 @@ impl GroundReply {
         }
     }
 
-    /// Expects no answer: all keys are the user's.
+    /// Expects no answer: all keys were pressed by the user.
     pub fn none(now: Instant) -> Self {
         GroundReply {
             is_over: true,
@@ -55,8 +55,8 @@ impl GroundReply {
         }
     }
 
-    /// Decides whether a key is the user's or belongs to the answer. All keys have to pass
-    /// here.
+    /// Decides whether a key was pressed by the user or belongs to the answer. All keys have to
+    /// pass through this function.
     pub fn handle_key(&mut self, key: KeyEvent, now: Instant) -> GroundKey {
         if self.is_over {
             return GroundKey::Key;
@@ -89,7 +89,7 @@ impl GroundReply {
     }
 }
 
-/// Reads an answer such as `11;rgb:1e1e/1e1e/1e1e`, with one to four digits for each color.
+/// Parses an answer such as `11;rgb:1e1e/1e1e/1e1e`, with one to four digits for each color.
 fn read(text: &str) -> Ground {
     let colors = text.strip_prefix("11;rgb").and_then(|rest| {
         let (_, colors) = rest.split_once(':')?;
@@ -97,7 +97,7 @@ fn read(text: &str) -> Ground {
         Some([parts.next()??, parts.next()??, parts.next()??])
     });
     match colors {
-        // The weights are those of the eye for brightness (ITU-R BT.601).
+        // The weights for brightness of ITU-R BT.601.
         Some([red, green, blue]) if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 => {
             Ground::Light
         }
@@ -106,7 +106,7 @@ fn read(text: &str) -> Ground {
     }
 }
 
-/// Reads the share of one color, from 0 to 1.
+/// Parses the intensity of one color, as a number from 0 to 1.
 fn part(digits: &str) -> Option<f64> {
     if !(1..=4).contains(&digits.len()) {
         return None;
@@ -124,7 +124,7 @@ mod tests {
         KeyEvent::new(code, modifiers)
     }
 
-    /// The keys that the terminal library makes of the bytes of an answer.
+    /// Returns the keys into which the terminal library turns the bytes of an answer.
     fn keys(text: &str) -> Vec<KeyEvent> {
         let mut keys = vec![key(KeyCode::Char(']'), KeyModifiers::ALT)];
         keys.extend(
@@ -157,7 +157,7 @@ mod tests {
                 before.iter().all(|handled| *handled == GroundKey::Part),
                 "{text}"
             );
-            // From now on everything is the user's.
+            // From now on all keys are the user's.
             let typed = key(KeyCode::Char(']'), KeyModifiers::ALT);
             assert_eq!(reply.handle_key(typed, now), GroundKey::Key);
         }
@@ -170,7 +170,7 @@ mod tests {
         let begins = key(KeyCode::Char(']'), KeyModifiers::ALT);
         let mut reply = GroundReply::asked(now);
         assert_eq!(reply.handle_key(typed, now), GroundKey::Key);
-        // Somebody presses Alt-] and goes on typing.
+        // The user presses Alt-] and goes on typing.
         assert_eq!(reply.handle_key(begins, now), GroundKey::Part);
         assert_eq!(reply.handle_key(typed, now + 2 * PIECE), GroundKey::Key);
         let mut late = GroundReply::asked(now);

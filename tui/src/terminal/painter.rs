@@ -1,6 +1,6 @@
-//! A *painter* turns a frame into the bytes that change the frame before it into this one.
-//! They are written with one call, between the marks of a synchronized update, so that the
-//! terminal never shows half a frame. It asks the terminal nothing.
+//! A *painter* turns a frame into the bytes that change the previous frame into this one. They are
+//! written with one call, between the marks of a synchronized update, so that the terminal never
+//! shows half a frame. The painter never asks the terminal anything.
 
 use crate::geometry::Size;
 use crossterm::queue;
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Turns frames into bytes, and remembers the last one.
+/// Turns frames into bytes, and stores the last frame.
 #[derive(Debug)]
 pub struct Painter {
     terminal: Terminal<CrosstermBackend<Sink>>,
@@ -23,18 +23,18 @@ pub struct Painter {
     last: Vec<u8>,
 }
 
-/// What the terminal library writes to. Its own flushes come several times per
-/// frame, so they do nothing.
+/// The output of the terminal library. The library flushes several times per frame, so `flush` does
+/// nothing.
 #[derive(Debug, Clone, Default)]
 struct Sink(Rc<RefCell<Vec<u8>>>);
 
 impl Painter {
-    /// Makes a painter for a terminal of this size. The first frame clears the screen.
+    /// Creates a painter for a terminal of this size. The first frame clears the screen.
     pub fn new(size: Size) -> io::Result<Self> {
         let sink = Sink::default();
-        // A fixed viewport: the library would otherwise ask for the size at
-        // each frame, and on a resize for the cursor's position, which a slow
-        // terminal answers late or never.
+        // With another viewport the library would ask for the size at each frame and, after a
+        // change of size, for the position of the cursor, which a slow terminal answers late or
+        // never.
         let options = TerminalOptions {
             viewport: Viewport::Fixed(Rect::new(0, 0, size.width, size.height)),
         };
@@ -47,7 +47,7 @@ impl Painter {
         })
     }
 
-    /// Returns the bytes of a frame. Empty if the terminal shows it already.
+    /// Returns the bytes of a frame. They are empty if the terminal already shows it.
     pub fn frame(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<Vec<u8>> {
         let before = std::mem::take(&mut *self.sink.0.borrow_mut());
         queue!(self.sink, BeginSynchronizedUpdate)?;
@@ -55,8 +55,8 @@ impl Painter {
         self.terminal.draw(draw)?;
         queue!(self.sink, EndSynchronizedUpdate)?;
         let bytes = std::mem::take(&mut *self.sink.0.borrow_mut());
-        // Only cells that differ from the last frame are written: the same bytes
-        // twice mean that none did, and that the cursor stayed.
+        // Only cells that differ from the last frame are written. If the bytes are the same as last
+        // time, no cell differs, and the cursor has not moved.
         if bytes == self.last {
             return Ok(Vec::new());
         }
@@ -76,8 +76,8 @@ impl Write for Sink {
     }
 }
 
-/// Writes all bytes to standard output, without the buffer of `std::io::Stdout`, which
-/// would split a frame.
+/// Writes all bytes to standard output, without the buffer of `std::io::Stdout`, which would split
+/// a frame.
 pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let stdout = io::stdout();
     while !bytes.is_empty() {
@@ -92,7 +92,7 @@ pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the terminal takes bytes before this time is over.
+/// Whether the terminal takes bytes within this time.
 pub fn is_writable_within(time: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = io::stdout();
@@ -100,7 +100,7 @@ pub fn is_writable_within(time: Duration) -> bool {
         tv_sec: time.as_secs().cast_signed(),
         tv_nsec: time.subsec_nanos().into(),
     };
-    // After an error a write would not block.
+    // After an error a write would not block, so only a timeout counts.
     poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], Some(&timeout)) != Ok(0)
 }
 

@@ -1,7 +1,7 @@
-//! The *writer* is a thread that writes to the terminal. If the terminal is slow, or
-//! stopped by ^S, the write blocks, but keys and signals are still handled. It takes one
-//! frame at a time. While it is busy no frame is drawn, so that the next one has the newest
-//! state and none wait in a queue.
+//! The *writer* is a thread that writes to the terminal. If the terminal is slow, or stopped by ^S,
+//! the write blocks, but keys and signals are still handled. The writer takes one frame at a time.
+//! While it is busy no frame is drawn, so that the next frame has the newest state and no frames
+//! wait in a queue.
 
 use super::painter::write_all;
 use probe::confine::{self, Duty};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// The writing thread, as the main thread sees it.
+/// The main thread's handle of the writing thread.
 #[derive(Debug)]
 pub struct Writer {
     frames: SyncSender<Vec<u8>>,
@@ -28,7 +28,7 @@ impl Writer {
             .spawn(move || {
                 confine::thread(Duty::Waiting);
                 for frame in waiting {
-                    // A frame that was not written is drawn anew with the next.
+                    // If writing panics, the frame is drawn again with the next one.
                     let written = faults::catch("writing to the terminal", || write_all(&frame));
                     if done.send(written.unwrap_or(Ok(()))).is_err() {
                         return;
@@ -47,7 +47,7 @@ impl Writer {
         self.busy_since.is_some()
     }
 
-    /// Hands over a frame. To be called only if it is not busy.
+    /// Hands over a frame. Must only be called if the writer is not busy.
     pub fn write(&mut self, frame: Vec<u8>) -> io::Result<()> {
         self.busy_since = Some(Instant::now());
         self.frames
@@ -55,8 +55,8 @@ impl Writer {
             .map_err(|_| io::Error::other("the thread that draws is gone"))
     }
 
-    /// Waits until the present frame is written, and returns how long that took. Waits
-    /// forever if none is being written, so that it can stand in a `select!`.
+    /// Waits until the present frame is written, and returns how long that took. If no frame is
+    /// being written it waits forever, so that it can be used in a `select!`.
     pub async fn written(&mut self) -> io::Result<Duration> {
         let Some(since) = self.busy_since else {
             return std::future::pending().await;

@@ -1,6 +1,6 @@
-//! A *new file* has no name while it is written, and gets it when it is whole. If we are
-//! killed before that, nothing stays behind. On file systems without unnamed files it has a
-//! hidden name until then.
+//! A *new file* has no name while it is written, and gets its name when it is complete. If we are
+//! killed before that, nothing remains. On file systems without unnamed files it has a hidden name
+//! until then.
 
 use super::Refusal;
 use super::place::FolderEntry;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many hidden names are tried, as some may be taken.
+/// How many hidden names are tried, because some may be taken.
 const NAMES_MAX: u32 = 100;
 
 /// A file that is being written. Dropping it removes it, unless it has got its name.
@@ -18,12 +18,12 @@ const NAMES_MAX: u32 = 100;
 pub struct NewFile {
     place: FolderEntry,
     file: File,
-    /// The hidden name that it has until it is whole.
+    /// The hidden name of the file until it is complete, if it needs one.
     hidden: Option<String>,
 }
 
 impl NewFile {
-    /// Creates a file, with a hidden name only where that is needed.
+    /// Creates a file. It gets a hidden name only if that is needed.
     pub(super) fn begin(place: FolderEntry, mode: Mode) -> Result<Self, Refusal> {
         if let Some(file) = unnamed(&place, mode) {
             return Ok(NewFile {
@@ -52,12 +52,12 @@ impl NewFile {
         &mut self.file
     }
 
-    /// Sets the permissions, to those of the file that it will replace.
+    /// Sets the permissions to those of the file that it will replace.
     pub(super) fn set_mode(&self, mode: Mode) -> Result<(), Refusal> {
         Ok(rustix::fs::fchmod(&self.file, mode)?)
     }
 
-    /// Gives the file its name. [`Refusal::Exists`] if something has it.
+    /// Gives the file its name. Returns [`Refusal::Exists`] if the name is taken.
     pub(super) fn publish(mut self) -> Result<File, Refusal> {
         let name = &self.place.name;
         let named = match &self.hidden {
@@ -91,7 +91,7 @@ impl NewFile {
 
     fn forget(&self) {
         if let Some(hidden) = &self.hidden {
-            // Nothing else can be done about it.
+            // An error is ignored: there is nothing more to do.
             _ = rustix::fs::unlinkat(&self.place.folder, hidden, AtFlags::empty());
         }
     }
@@ -103,7 +103,7 @@ impl Drop for NewFile {
     }
 }
 
-/// Creates a file without a name that can get one later. None where the file system, or a
+/// Creates a file without a name that can get one later. Returns `None` if the file system, or a
 /// missing `/proc`, does not allow that.
 fn unnamed(place: &FolderEntry, mode: Mode) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -124,7 +124,7 @@ fn by_descriptor(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Calls `take` with hidden names until it succeeds with one that nothing has yet.
+/// Calls `take` with hidden names until it succeeds with a name that is not taken.
 fn with_hidden_name<T>(
     mut take: impl FnMut(&str) -> rustix::io::Result<T>,
 ) -> Result<(String, T), Refusal> {

@@ -1,5 +1,5 @@
-//! A *place* is an open folder and a name in it. All that is done there happens in this
-//! folder, even if its path leads elsewhere a moment later.
+//! A *place* is an open folder and a name in it. All operations happen in this folder, even if its
+//! path leads elsewhere later.
 
 use super::Refusal;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
@@ -18,7 +18,7 @@ pub struct FolderEntry {
     pub name: OsString,
 }
 
-/// What has the name and can be written to.
+/// What was found at a place that can be written to.
 #[derive(Debug)]
 pub enum Found {
     Nothing,
@@ -41,7 +41,7 @@ impl Found {
 }
 
 impl FolderEntry {
-    /// Opens the folder of a path. An error if the path is a folder itself.
+    /// Opens the folder of a path. Returns an error if the path itself is a folder.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let is_folder = path.as_os_str().as_bytes().ends_with(b"/");
         let name = path
@@ -57,11 +57,11 @@ impl FolderEntry {
         })
     }
 
-    /// Gives what has a name in this folder the name of another place, if nothing has that.
+    /// Renames an entry of this folder to another place, if the name there is not taken.
     pub fn rename(&self, name: impl Arg + Copy, to: &FolderEntry) -> rustix::io::Result<()> {
         let flags = RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(&self.folder, name, &to.folder, &to.name, flags) {
-            // Network file systems cannot do this.
+            // Network file systems do not support this flag.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 let flags = AtFlags::empty();
                 rustix::fs::linkat(&self.folder, name, &to.folder, &to.name, flags)?;
@@ -71,8 +71,8 @@ impl FolderEntry {
         }
     }
 
-    /// Finds out what has the name, and opens it if it is a pipe or a device. An error if
-    /// it must not be written to; a regular file must not unless `replaces`.
+    /// Finds out what the place has, and opens it if it is a pipe or a device. Returns an error if
+    /// it must not be written to. A regular file may be written to only if `replaces`.
     pub fn look(&self, replaces: bool) -> Result<Found, Refusal> {
         let status = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         let status = match status {
@@ -94,7 +94,7 @@ impl FolderEntry {
             }
             _ if !replaces => Err(Refusal::Exists),
             _ => {
-                // Opened only to see whether the user could write to it.
+                // Opened only to check whether the user could write to it.
                 let opened = self.open_same(&status, OFlags::NONBLOCK);
                 opened.map_err(|refusal| not_writable(refusal, &status))?;
                 let mode = Mode::from_raw_mode(status.st_mode & 0o777);
@@ -103,7 +103,7 @@ impl FolderEntry {
         }
     }
 
-    /// Opens what was looked at. An error if something else has its name by now.
+    /// Opens the file that `seen` describes. Returns an error if another file has its name by now.
     fn open_same(&self, seen: &Stat, more: OFlags) -> Result<File, Refusal> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC | more;
         let opened = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?;
@@ -114,7 +114,7 @@ impl FolderEntry {
     }
 }
 
-/// Whether a file belongs to the user of the thread that asks.
+/// Whether a file belongs to the user whose rights this thread has.
 fn is_ours(status: &Stat) -> bool {
     status.st_uid == rustix::process::geteuid().as_raw()
 }

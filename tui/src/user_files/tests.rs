@@ -1,4 +1,4 @@
-//! Files as they come out, and what is left when one does not.
+//! Tests of written files, and of what remains if writing fails.
 
 use super::*;
 use std::fs;
@@ -105,7 +105,7 @@ fn permissions_are_as_they_were() {
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
 }
 
-/// Where there are no files without a name, or no /proc.
+/// Covers file systems without unnamed files, and systems without /proc.
 #[test]
 fn a_hidden_name_does_as_well() {
     let folder = tempfile::tempdir().unwrap();

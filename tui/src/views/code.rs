@@ -80,8 +80,8 @@ pub struct CodePosition {
 
 /// What Enter on a row opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-/// The code of this function.
 pub enum Follow {
+    /// The code of this function.
     Code(FunctionId),
     /// The code of the function with this name. It is called here, but no sample was taken during
     /// that call.

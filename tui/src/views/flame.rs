@@ -229,7 +229,6 @@ impl Flame {
         &self.layout.gone
     }
 
-    /// Returns whether the graph begins at another frame than the root.
     /// Whether the graph starts at another frame than the root.
     pub fn is_zoomed(&self) -> bool {
         !self.zoom.is_empty()

@@ -1,5 +1,5 @@
-//! Turning a finished frame to ASCII. All of it passes here, so that no sign and no name is
-//! missed. Cells keep their width.
+//! Turns a finished frame into ASCII. The whole frame passes through here, so that no sign and no
+//! name is missed. Cells keep their width.
 
 use ratatui::buffer::Buffer;
 
@@ -15,7 +15,7 @@ pub fn fold(buffer: &mut Buffer) {
     }
 }
 
-/// Returns the ASCII character that stands for this one; `?` if there is none.
+/// Returns the ASCII character that stands for this one, or `?` if there is none.
 pub fn plain(c: char) -> char {
     match c {
         ' '..='~' => c,

@@ -1,12 +1,12 @@
-//! What stands below the rows of a table: sums of what has no row of its own.
+//! The lines below the rows of a table: sums of everything that has no row of its own.
 
 use super::theme::Theme;
 use crate::words::text;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-/// Draws texts from line `y` of the body on, each on a line of its own or, where there are
-/// too few lines, all on one.
+/// Draws texts from line `y` of the body on, each on a line of its own or, if there are too few
+/// lines, all on one.
 pub fn render(texts: &[String], theme: &Theme, frame: &mut Frame, body: Rect, y: u16) {
     let lines = usize::from(body.bottom().saturating_sub(y));
     if lines == 0 {

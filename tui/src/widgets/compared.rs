@@ -1,4 +1,4 @@
-//! What differs from a baseline, as cells and columns.
+//! Cells and columns that show the difference from a baseline.
 
 use crate::context::Context;
 use crate::widgets::table::Column;
@@ -13,7 +13,7 @@ pub fn change_cell(change: f64, theme: &Theme) -> (String, Style) {
     (format!("{sign} {change:+.1}"), style)
 }
 
-/// Returns the sign for a change: up, down, or neither.
+/// Returns the sign for a change: up, down, or none.
 pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
     match change {
         more if more > 0.0 => ("▲", theme.rising()),
@@ -22,7 +22,7 @@ pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// Returns whether a change is significant or may be chance, as a cell.
+/// Returns the cell that says whether a change is significant or may be chance.
 pub fn sure_cell(cx: &Context<'_>, before: u64, now: u64) -> &'static str {
     let diff = cx.shown.comparison.functions.as_ref();
     if diff.is_some_and(|diff| diff.is_sure(before, now)) {
@@ -42,8 +42,8 @@ pub fn head(has_time: bool, theme: &Theme) -> &'static str {
     }
 }
 
-/// Returns the columns of a comparison between number and name of a process or thread. None
-/// if nothing is compared.
+/// Returns the columns of a comparison between number and name of a process or thread, or `None` if
+/// nothing is compared.
 pub fn people_columns<C>(cx: &Context<'_>, theme: &Theme) -> Option<[Column<C>; 3]> {
     let people = cx.shown.comparison.people.as_ref()?;
     Some([
@@ -53,7 +53,7 @@ pub fn people_columns<C>(cx: &Context<'_>, theme: &Theme) -> Option<[Column<C>; 
     ])
 }
 
-/// The cells of these columns.
+/// Returns the cells for the columns of [`people_columns`].
 pub fn people_cells(
     cx: &Context<'_>,
     (before, now): (u64, u64),
@@ -72,8 +72,8 @@ pub fn people_cells(
     ])
 }
 
-/// Returns a sentence about what is gone, such as `3 gone in B: nginx[12] 40.0, cc1[90] 3.1
-/// and 1 more`, in the unit of the sides. None if nothing is.
+/// Returns a sentence about rows that are gone, such as `3 gone in B: nginx[12] 40.0, cc1[90] 3.1
+/// and 1 more`, in the unit of the sides. Returns `None` if there are none.
 pub fn gone(gone: &[(String, u64)], sides: &Sides) -> Option<String> {
     const NAMED: usize = 3;
     let named = gone.iter().take(NAMED);

@@ -1,6 +1,6 @@
-//! How busy each CPU is with the samples in scope; other work of the CPU does not count. A full
-//! block is a CPU that did nothing else in the whole window, or, where it is not known how many
-//! samples that makes, the busiest CPU.
+//! A strip that shows how busy each CPU is with the samples in scope; other work of the CPU is not
+//! included. A full block is a CPU that had samples in scope during the whole window or, if the
+//! number of samples for that is not known, the busiest CPU.
 
 use crate::context::Context;
 use crate::widgets::theme::Theme;
@@ -14,11 +14,11 @@ use ratatui::style::Style;
 
 const HEAD: &str = " cpu ";
 
-/// Draws one line: a block for each CPU, and behind them their sum and what a full block means.
+/// Draws one line: a block for each CPU, followed by their sum and the meaning of a full block.
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
     let width = usize::from(line.width);
-    // Who waits is on no CPU.
+    // A waiting thread is not on any CPU.
     if cx.counts_time() {
         buffer.set_stringn(line.x, line.y, HEAD, width, Style::new());
         let x = line.x + HEAD.len() as u16;
@@ -37,19 +37,19 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     buffer.set_stringn(x + 3, line.y, words, left, Style::new());
 }
 
-/// The samples of each CPU, and how many of them fill a block.
+/// The samples of each CPU, and how many of them make a full block.
 struct Busy {
-    /// Number and samples of each CPU, by number. CPUs without samples are there as well, CPUs
-    /// that are not sampled are not.
+    /// Number and samples of each CPU, by number. It includes CPUs without samples, but not CPUs
+    /// that are not sampled.
     samples: Vec<(u16, u32)>,
     full: Full,
 }
 
+/// The number of samples of a full block.
 enum Full {
-    /// The number of samples of a CPU that was busy all the time, and how many CPUs are
-    /// sampled.
+    /// The number of samples of a CPU that was busy all the time, and how many CPUs are sampled.
     Always(u32, u32),
-    /// The number of samples of the busiest CPU, where the other number is not known.
+    /// The number of samples of the busiest CPU, if the other number is not known.
     Busiest(u32),
 }
 
@@ -61,7 +61,7 @@ impl Busy {
     }
 
     fn new(rows: &[CpuRow], host: &Host, always: f64) -> Self {
-        // A recording may not say how many there are.
+        // A recording may not say how many CPUs there are.
         let last = rows.last().map_or(0, |row| usize::from(row.cpu) + 1);
         let count = last.max(host.cpus.min(u32::from(u16::MAX)) as usize);
         let mut by_number = vec![0; count];
@@ -77,7 +77,7 @@ impl Busy {
         Busy { samples, full }
     }
 
-    /// `3.31 of 16   █ always busy = 990 smp`
+    /// Returns the text after the blocks: `3.31 of 16 █ always busy = 990 smp`.
     fn words(&self) -> String {
         let all: u64 = self.samples.iter().map(|(_, n)| u64::from(*n)).sum();
         match self.full {
@@ -91,9 +91,9 @@ impl Busy {
     }
 
     /// Returns the blocks, in the first of these forms that fits into `room` cells:
-    /// 1. each CPU with its number: `0█ 1  2▄`,
+    /// 1. each CPU with its number: `0█ 1 2▄`,
     /// 2. the range of numbers, and a block for each CPU: `0-3 █ ▄ `,
-    /// 3. the range, and a block for the busiest of each few CPUs.
+    /// 3. the range, and a block for the busiest CPU of each group of neighbors.
     fn cells(&self, room: usize) -> String {
         let full = u64::from(match self.full {
             Full::Always(full, _) => full,
@@ -118,8 +118,8 @@ impl Busy {
         if samples.len() <= left {
             return format!("{range}{}", trend::blocks(&samples, full));
         }
-        // Room is left for the longest text that can stand there: the number of CPUs in a block
-        // has at most as many digits as the number of all CPUs.
+        // Room is reserved for the longest possible text: the number of CPUs in a group has at most
+        // as many digits as the number of all CPUs.
         let range = format!("{cpus}, the busiest of each {} ", samples.len());
         let left = room.saturating_sub(range.len()).max(1);
         let each = samples.len().div_ceil(left);

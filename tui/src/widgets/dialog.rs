@@ -1,5 +1,5 @@
-//! The frame of a dialog over the body: a box in the middle, below the header, with
-//! labels on the left and what they say beside them.
+//! The frame of a dialog over the body: a box in the middle, below the header, with labels on the
+//! left and their texts beside them.
 
 use super::theme::Theme;
 use crate::words::text;
@@ -10,15 +10,15 @@ use ratatui::widgets::{Block, Clear, Widget};
 
 const WIDTH_MAX: u16 = 80;
 
-/// A dialog whose frame is drawn: where its lines are and how they are written.
+/// A dialog whose frame is drawn. It knows where its lines are and how they are written.
 pub struct Dialog<'t> {
     pub theme: &'t Theme,
-    /// The column at which words begin; labels are left of it.
+    /// The column at which texts start; labels are to the left of it.
     pub indent: u16,
     inner: Rect,
 }
 
-/// Returns the area of a dialog with this many lines, its frame included. It has fewer if
+/// Returns the area of a dialog with this many lines, including its frame. It has fewer lines if
 /// the screen has.
 pub fn area(all: Rect, height: u16) -> Rect {
     let width = all.width.min(WIDTH_MAX);
@@ -31,7 +31,7 @@ pub fn area(all: Rect, height: u16) -> Rect {
 }
 
 impl<'t> Dialog<'t> {
-    /// Draws the frame, with a title above and the keys below.
+    /// Draws the frame, with a title at the top and the keys at the bottom.
     pub fn open(
         area: Rect,
         title: &str,
@@ -51,13 +51,13 @@ impl<'t> Dialog<'t> {
         }
     }
 
-    /// Returns how many lines there are inside the frame.
+    /// Returns the number of lines inside the frame.
     pub fn height(&self) -> u16 {
         self.inner.height
     }
 
-    /// Returns the area of a line inside the frame; the first has number 0. It is empty if the
-    /// frame has no such line: nothing appears of what is drawn there.
+    /// Returns the area of a line inside the frame, counted from 0. It is empty if the frame has no
+    /// such line, so that nothing is drawn there.
     pub fn line(&self, number: u16) -> Rect {
         if number < self.inner.height {
             Rect {
@@ -74,7 +74,7 @@ impl<'t> Dialog<'t> {
         }
     }
 
-    /// Writes a label and the words beside it, which are cut at the edge.
+    /// Writes a label and the text beside it, which is cut at the edge.
     pub fn entry(&self, label: &str, words: &str, style: Style, frame: &mut Frame, line: Rect) {
         let buffer = frame.buffer_mut();
         let title = self.theme.title();
@@ -86,7 +86,7 @@ impl<'t> Dialog<'t> {
         buffer.set_stringn(line.x + self.indent, line.y, words, room, style);
     }
 
-    /// Writes words on two lines, from line `first` on.
+    /// Writes a text on up to two lines, from line `first` on.
     pub fn remark(&self, label: &str, words: &str, style: Style, frame: &mut Frame, first: u16) {
         let room = usize::from(self.inner.width.saturating_sub(self.indent));
         let lines = text::wrap(words, room);

@@ -1,5 +1,5 @@
-//! Which files' symbols are being read, in whatever room the rows leave free:
-//! no row moves for it.
+//! Shows which files' symbols are being read, in the lines that the rows leave free, so that no row
+//! moves.
 
 use crate::context::Context;
 use crate::widgets::theme::Theme;
@@ -11,8 +11,7 @@ use ratatui::layout::Rect;
 const BAR: usize = 20;
 const LINES_MAX: u16 = 4;
 
-/// Draws the files whose symbols are being read, at the end of the `free` lines below the
-/// rows.
+/// Draws the files whose symbols are being read, at the end of the `free` lines below the rows.
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, free: Rect) {
     let report = &cx.shown.report;
     let mut lines: Vec<String> = Vec::new();

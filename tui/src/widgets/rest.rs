@@ -1,25 +1,26 @@
-//! The *rest*: rows that do not fit on the screen, summed up in one row, so that a column
-//! always adds up.
+//! The *rest*: rows that do not fit on the screen, summed up in one row, so that a column always
+//! adds up.
 
 use crate::knobs::Unit;
 use crate::lists::table::{Item, Table};
 use crate::words::units::{self, Scale};
 use profile::Report;
 
-/// Samples of the rows on the screen and of all.
+/// The rows that are not visible, and their samples.
 #[derive(Debug, Default)]
 pub struct Rest {
     pub above: usize,
     pub below: usize,
-    /// Samples of the rows that are not shown, and the most that one of them has.
+    /// Samples of the rows that are not visible.
+    /// `samples_max` is the largest number of samples of one of them.
     pub samples: u64,
     pub samples_max: u64,
-    /// The fewest that a shown row has.
+    /// The smallest number of samples of a visible row.
     pub shown_min: u64,
 }
 
 impl Rest {
-    /// Sums up the rows of a table that are not shown. None if all are.
+    /// Sums up the rows of a table that are not visible. Returns `None` if all are visible.
     pub fn of<I: Item>(table: &Table<I>, report: &Report) -> Option<Rest> {
         let lines: Vec<_> = table.lines(report).collect();
         let below = table.len().checked_sub(table.offset() + lines.len())?;
@@ -40,8 +41,8 @@ impl Rest {
         })
     }
 
-    /// Returns the text of the row, such as `404 more, each below 1.2% = 35.2% self`, in the
-    /// unit of the column above it.
+    /// Returns the text of the row, such as `404 more, each below 1.2% = 35.2% self`, in the unit
+    /// of the column above it.
     pub fn sentence(&self, scale: &Scale, what: &str) -> String {
         let amount = |samples| match scale.unit {
             Unit::Samples => format!("{} smp", scale.labelled(samples)),
@@ -72,8 +73,8 @@ impl Rest {
         }
     }
 
-    /// Does what [`Self::sentence`] does, for processes and threads: shares are those of
-    /// samples, as the column above counts CPUs unless the user chose otherwise.
+    /// Like [`Self::sentence`], but for processes and threads: it says that shares are shares of
+    /// samples, because the column above counts CPUs unless the user has chosen another unit.
     pub fn of_people(&self, scale: &Scale) -> String {
         let what = match scale.unit {
             Unit::Share => "of samples",

@@ -1,5 +1,5 @@
-//! How many CPUs were busy with what is in scope, second by second: what the window
-//! is a part of.
+//! A strip that shows how many CPUs were busy with the samples in scope, second by second, to
+//! compare the window with.
 
 use crate::calendar::{self, SECOND_NS};
 use crate::context::Context;
@@ -11,18 +11,18 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Cells of the column's head, ` LAST 60s `.
+/// Width of the head, ` LAST 60s `.
 const HEAD: usize = 10;
 
-/// Draws the line: a block for each of the last seconds, as many as fit, and in words the
-/// newest and the highest.
+/// Draws the line: a block for each of the last seconds, as many as fit, and in words the newest
+/// and the highest number.
 pub fn render(seconds: &Seconds, cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
     let Some(answer) = seconds.answer() else {
         buffer.set_string(line.x + 1, line.y, "counting…", theme.dim());
         return;
     };
-    // The words are about the seconds that are drawn, so room for the longest words is left
+    // The words are about the seconds that are drawn, so room for the longest words is reserved
     // first.
     let longest = text::width(&words(&answer.samples, answer, cx));
     let room = usize::from(line.width).saturating_sub(HEAD + longest + 2);
@@ -36,10 +36,10 @@ pub fn render(seconds: &Seconds, cx: &Context<'_>, theme: &Theme, frame: &mut Fr
     buffer.set_stringn(x + 2, line.y, words, left, Style::new());
 }
 
-/// `CPUs in scope: now 3.31, max 8.90 at 14:02:40 UTC`
+/// Returns the words: `CPUs in scope: now 3.31, max 8.90 at 14:02:40 UTC`.
 fn words(seconds: &[u64], answer: &SecondsAnswer, cx: &Context<'_>) -> String {
     let newest_first = seconds.iter().rev().zip(1_u64..);
-    // The newest of equals.
+    // The newest of several equal seconds.
     let most = newest_first.max_by_key(|(samples, ago)| (**samples, std::cmp::Reverse(*ago)));
     let (Some((most, ago)), Some(newest)) = (most, seconds.last()) else {
         return String::new();
@@ -58,7 +58,7 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, cx: &Context<'_>) -> String {
         0 => "samples",
         _ => "CPUs",
     };
-    // The last second of a recording need not be a whole one.
+    // The last second of a recording may be incomplete.
     let newest = match cx.shown.source.recording {
         Some(_) => String::new(),
         None => format!("now {}, ", amount(*newest)),

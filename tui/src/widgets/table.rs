@@ -1,5 +1,5 @@
-//! Columns and rows. Widths follow from the terminal's size alone, never from
-//! the data, so nothing moves when the data does.
+//! Columns and rows of tables. Widths depend only on the size of the terminal, never on the data,
+//! so that nothing moves when the data changes.
 
 use super::theme::Theme;
 use crate::words::states::LETTERS;
@@ -8,18 +8,18 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// A column of a table. One cell behind it separates columns and has the mark of the sorted
-/// column.
+/// A column of a table. It is followed by one cell, which separates columns and shows the sign of
+/// the sort order.
 #[derive(Debug, Clone, Copy)]
 pub struct Column<C> {
     pub title: &'static str,
     pub width: u16,
     pub align: Align,
-    /// How the table is sorted by this column. None if it cannot be.
+    /// The sort order of this column, or `None` if the table cannot be sorted by it.
     pub sort: Option<C>,
 }
 
-/// On which side of its column a cell begins.
+/// The side of its column to which a cell is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
@@ -35,7 +35,7 @@ pub struct Row {
 }
 
 impl<C> Column<C> {
-    /// Makes a column whose cells begin at the left; `width` is in cells.
+    /// Creates a column that is aligned to the left; `width` is in cells.
     pub fn left(title: &'static str, width: u16, sort: Option<C>) -> Self {
         Column {
             title,
@@ -45,7 +45,7 @@ impl<C> Column<C> {
         }
     }
 
-    /// Makes a column whose cells end at the right; `width` is in cells.
+    /// Creates a column that is aligned to the right; `width` is in cells.
     pub fn right(title: &'static str, width: u16, sort: Option<C>) -> Self {
         Column {
             title,
@@ -56,20 +56,20 @@ impl<C> Column<C> {
     }
 }
 
-/// The head of the column that has a bar of what a thread did.
+/// The head of the column that shows a thread's states as a bar.
 pub const STATES_HEAD: &str = "STATES";
 
-/// How many cells before the first column are for the mark of the selected row.
+/// Number of cells before the first column, for the sign of the selected row.
 const MARGIN: u16 = 1;
 
-/// Returns how many cells of `width` are left besides these columns.
+/// Returns how many cells of `width` remain beside these columns.
 pub fn rest<C>(columns: &[Column<C>], width: u16) -> u16 {
     let used: u16 = columns.iter().map(|column| column.width + 1).sum();
     width.saturating_sub(used + MARGIN)
 }
 
-/// The sign behind the head of the column that is sorted by. It is hollow while rows keep their
-/// places though their numbers have changed, because the user presses keys.
+/// Returns the sign after the head of the sort column. It is hollow while rows stay in place
+/// although their numbers have changed, because the user is pressing keys.
 pub fn sort_sign(is_rising: bool, is_held: bool) -> &'static str {
     match (is_rising, is_held) {
         (true, false) => "▲",
@@ -79,7 +79,7 @@ pub fn sort_sign(is_rising: bool, is_held: bool) -> &'static str {
     }
 }
 
-/// Draws the heads of columns. `sorted` is the column that is sorted by, and the sign behind it.
+/// Draws the heads of columns. `sorted` is the sort column and the sign of its order.
 pub fn render_heads<C: Copy + PartialEq>(
     columns: &[Column<C>],
     sorted: (C, &str),
@@ -104,8 +104,8 @@ pub fn render_heads<C: Copy + PartialEq>(
     }
 }
 
-/// Draws a row; the hardware cursor goes to the selected one's column `name`,
-/// where screen readers look for it.
+/// Draws a row. If it is selected, the hardware cursor goes to its column `name`, where screen
+/// readers look for it.
 pub fn render_row<C>(
     columns: &[Column<C>],
     row: &Row,
@@ -137,8 +137,8 @@ pub fn render_row<C>(
     }
 }
 
-/// Colors the bar of states in a row that was drawn, letter by letter. A selected row keeps
-/// its own style.
+/// Colors the bar of states in a row that was drawn, letter by letter. A selected row keeps its own
+/// style.
 pub fn color_states<C>(
     columns: &[Column<C>],
     row: &Row,
@@ -160,8 +160,8 @@ pub fn color_states<C>(
     }
 }
 
-/// Returns how to sort by the column whose head is at `x`. None if there is none, or it
-/// cannot be sorted by.
+/// Returns the sort order of the column whose head is at `x`, or `None` if there is no head, or if
+/// its column cannot be sorted by.
 pub fn column_at<C: Copy>(columns: &[Column<C>], width: u16, x: u16) -> Option<C> {
     let area = Rect::new(0, 0, width, 1);
     let mut all = starts(columns, area);
@@ -169,7 +169,7 @@ pub fn column_at<C: Copy>(columns: &[Column<C>], width: u16, x: u16) -> Option<C
     column.sort
 }
 
-/// Returns where each column begins. Columns that do not fit into the area are left out.
+/// Returns where each column starts. Columns that do not fit into the area are left out.
 fn starts<C>(columns: &[Column<C>], area: Rect) -> impl Iterator<Item = (u16, &Column<C>)> {
     let mut next = area.x + MARGIN;
     columns

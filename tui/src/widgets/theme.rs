@@ -1,6 +1,5 @@
-//! A *theme* says which colors and characters are used. Each meaning of a color is also
-//! given by a sign, a letter or a place, so that the theme without colors is just as
-//! usable.
+//! A *theme* decides which colors and characters are used. Each meaning of a color is also
+//! expressed by a sign, a letter or a position, so that the theme without colors is just as usable.
 
 use profile::FrameKind;
 use ratatui::style::{Color, Modifier, Style};
@@ -12,36 +11,36 @@ pub enum Tint {
     Module(usize),
     /// All other modules.
     Other,
-    /// What is no function: the root, or what is missing.
+    /// Frames that are not functions: the root, or missing frames.
     None,
     /// In a comparison: significantly more than before.
     More,
     Less,
 }
 
-/// Which colors the terminal has.
+/// The colors that the terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Palette {
     Mono,
-    /// The sixteen colors that the user has set; never the bright ones.
+    /// The sixteen colors that the user has configured, without the bright ones.
     Sixteen,
-    /// The colors of the 256 that are the same on all terminals, chosen to be legible on
-    /// dark and light.
+    /// Those of the 256 colors that are the same on all terminals, chosen to be legible on dark and
+    /// light backgrounds.
     Indexed,
 }
 
-/// Which characters the terminal can show.
+/// The characters that the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charset {
     Utf8,
-    /// 0x20 to 0x7e only.
+    /// Only 0x20 to 0x7e.
     Ascii,
 }
 
 /// The background of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ground {
-    /// Not known: the colors are legible on both, but not as well.
+    /// Not known: the colors are legible on dark and light, but not as well.
     #[default]
     Unknown,
     Dark,
@@ -60,8 +59,8 @@ pub struct Theme {
     pub aside: bool,
 }
 
-/// One of the sixteen colors, and those of the 256 in its place: for an unknown, a dark and
-/// a light background.
+/// One of the sixteen colors, and the indexed colors in its place: for an unknown, a dark and a
+/// light background.
 type Shades = (Color, [u8; 3]);
 
 const ORANGE: Shades = (Color::Yellow, [166, 214, 94]);
@@ -70,7 +69,7 @@ const CYAN: Shades = (Color::Cyan, [31, 80, 23]);
 const MAGENTA: Shades = (Color::Magenta, [133, 176, 90]);
 const GREEN: Shades = (Color::Green, [65, 114, 22]);
 
-/// What the command line asks for. What it leaves open is decided by the environment.
+/// The choices of the command line. What it leaves open is decided by the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThemeChoice {
     pub palette: Option<Palette>,
@@ -79,8 +78,8 @@ pub struct ThemeChoice {
 }
 
 impl Theme {
-    /// Chooses a theme by the command line, and then by the environment, in which
-    /// `variable` looks up values.
+    /// Chooses a theme by the command line, and then by the environment. `variable` returns the
+    /// value of an environment variable.
     pub fn detect(choice: ThemeChoice, variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_default();
@@ -97,7 +96,8 @@ impl Theme {
         }
     }
 
-    /// Whether the colors depend on the background of the terminal and it is not known yet.
+    /// Whether the colors depend on the background of the terminal and the background is not known
+    /// yet.
     pub fn wants_ground(self) -> bool {
         self.palette == Palette::Indexed && self.ground == Ground::Unknown
     }
@@ -112,17 +112,18 @@ impl Theme {
         self.palette != Palette::Mono
     }
 
-    /// The style of titles and keys.
+    /// Returns the style of titles and keys.
     pub fn title(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The style of the line with the heads of columns.
+    /// Returns the style of the line with the heads of columns.
     pub fn heads(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
     }
 
-    /// The style of the selected row: reverse where the keys go, bold elsewhere.
+    /// Returns the style of the selected row: reverse video in the view with the keys, bold
+    /// elsewhere.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(if self.aside {
             Modifier::BOLD
@@ -139,43 +140,43 @@ impl Theme {
         }
     }
 
-    /// The style of the state line.
+    /// Returns the style of the state line.
     pub fn state(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }
 
-    /// The style of what is less important.
+    /// Returns the style of less important text.
     pub fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// The style of rows that a search has found.
+    /// Returns the style of rows that match a search.
     pub fn found(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
     }
 
-    /// The style of warnings. A word says the same.
+    /// Returns the style of warnings. A word says the same.
     pub fn warning(self) -> Style {
         self.colored(ORANGE).add_modifier(Modifier::BOLD)
     }
 
-    /// The style of what takes more time than before. A sign says the same. Orange and blue
-    /// can be distinguished by color-blind people.
+    /// Returns the style of what takes more time than before. A sign says the same. Color-blind
+    /// people can distinguish orange and blue.
     pub fn rising(self) -> Style {
         self.colored(ORANGE)
     }
 
-    /// The style of what takes less time than before.
+    /// Returns the style of what takes less time than before.
     pub fn falling(self) -> Style {
         self.colored(BLUE)
     }
 
-    /// The style of curves over time.
+    /// Returns the style of curves over time.
     pub fn trend(self) -> Style {
         self.colored(CYAN)
     }
 
-    /// The style of a letter that says what a thread did, by its place in
+    /// Returns the style of the letter for a state of a thread, given its index in
     /// [`STATES`](profile::STATES). The letter says the same.
     pub fn activity(self, state: usize) -> Style {
         match profile::STATES.get(state) {
@@ -188,8 +189,8 @@ impl Theme {
         }
     }
 
-    /// The style of a name in the column of modules: by whether it is in the kernel, in a
-    /// program, or made at run time.
+    /// Returns the style of a name in the column of modules, which depends on whether the function
+    /// is in the kernel, in a program, or in code made at run time.
     pub fn module(self, kind: FrameKind) -> Style {
         match kind {
             FrameKind::User => self.colored(BLUE),
@@ -198,8 +199,8 @@ impl Theme {
         }
     }
 
-    /// The style of a frame in the flame graph. On fixed colors the text is black, which is
-    /// legible whatever the terminal's own colors are.
+    /// Returns the style of a frame in the flame graph. On indexed colors the text is black, which
+    /// is legible whatever the terminal's own colors are.
     pub fn flame(self, tint: Tint) -> Style {
         let (sixteen, indexed) = match tint {
             Tint::None => return Style::new(),
@@ -232,8 +233,8 @@ impl Theme {
     }
 }
 
-/// Reads the background from `COLORFGBG=15;0`, which rxvt and Konsole set: the last number
-/// is the background.
+/// Reads the background from `COLORFGBG=15;0`, which rxvt and Konsole set: the last number is the
+/// background.
 fn told_ground(set: impl Fn(&str) -> Option<String>) -> Ground {
     let colors = set("COLORFGBG").unwrap_or_default();
     match colors.rsplit(';').next().map(str::parse::<u8>) {
@@ -254,8 +255,8 @@ fn palette(set: impl Fn(&str) -> Option<String>, term: &str) -> Palette {
     }
 }
 
-/// Whether text is UTF-8, as the C library decides: by the first of the three variables that
-/// is set.
+/// Whether text is UTF-8, as the C library decides: by the first of the three variables that is
+/// set.
 fn is_utf8(set: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
     locale.is_some_and(|locale| {
@@ -264,8 +265,8 @@ fn is_utf8(set: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// Whether the terminal is known to understand links, by the environment variables that
-/// `set` looks up.
+/// Whether the terminal is known to understand links. `set` returns the value of an environment
+/// variable.
 fn takes_links(set: impl Fn(&str) -> Option<String>) -> bool {
     let term = set("TERM").unwrap_or_default();
     let program = set("TERM_PROGRAM").unwrap_or_default();
@@ -294,7 +295,7 @@ fn takes_links(set: impl Fn(&str) -> Option<String>) -> bool {
         || programs.contains(&program.as_str())
         || set("KONSOLE_VERSION").is_some()
         || set("WT_SESSION").is_some()
-        // Older ones wrote the address on the screen.
+        // Older versions wrote the address on the screen.
         || vte.is_some_and(|version| version >= 5_000)
 }
 
@@ -376,14 +377,14 @@ mod tests {
         }
     }
 
-    /// A color of the 256, after the table of xterm.
+    /// Returns the components of one of the 256 colors, by the table of xterm.
     fn rgb(index: u8) -> [f64; 3] {
         const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
         let at = usize::from(index - 16);
         [at / 36, at / 6 % 6, at % 6].map(|level| f64::from(LEVELS[level]))
     }
 
-    /// The contrast of two colors, as WCAG 2.1 defines it.
+    /// Returns the contrast of two colors as defined by WCAG 2.1.
     fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
         let luminance = |color: [f64; 3]| {
             let [red, green, blue] = color.map(|value| match value / 255.0 {
@@ -433,7 +434,7 @@ mod tests {
             ("TERM", "screen-256color"),
             ("TERM_PROGRAM", "tmux")
         ]));
-        // What lies below is not what is drawn on.
+        // Inside screen, the terminal below it does not matter.
         assert!(!known(&[("TERM", "screen"), ("VTE_VERSION", "7600")]));
         for term in ["linux", "dumb"] {
             assert!(!known(&[("TERM", term), ("TERM_PROGRAM", "iTerm.app")]));

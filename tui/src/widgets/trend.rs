@@ -1,10 +1,10 @@
-//! A *trend* is one block per second, all rows on one scale: a tall block is
-//! many samples in whatever row it stands.
+//! A *trend* has one block per second. All rows share one scale, so that equally high blocks mean
+//! equally many samples.
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Returns a block for each second. `max` is the largest number of any row, so that rows
-/// can be compared. A second without samples is blank.
+/// Returns a block for each second. `max` is the largest number of any row, so that rows can be
+/// compared. A second without samples is blank.
 pub fn blocks(seconds: &[u64], max: u64) -> String {
     seconds.iter().map(|count| block(*count, max)).collect()
 }
@@ -14,7 +14,7 @@ fn block(count: u64, max: u64) -> char {
         return ' ';
     }
     let last = BLOCKS.len() as u64 - 1;
-    // In 128 bits, as a second of many waits has many nanoseconds.
+    // In 128 bits, because a second of many waits has many nanoseconds.
     let step = u128::from(count) * u128::from(last) / u128::from(max.max(1));
     BLOCKS[step.min(last.into()) as usize]
 }

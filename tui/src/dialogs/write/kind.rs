@@ -1,8 +1,8 @@
-//! What can be written: a profile in one of its formats, or the screen.
+//! The kinds of file: a profile in one of its formats, or the screen.
 
 use profile::formats::Format;
 
-/// What a file is to hold.
+/// A kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     Profile(Format),
@@ -10,7 +10,7 @@ pub enum FileKind {
     Text,
 }
 
-/// What can be chosen, in the order of the dialog.
+/// All kinds in the order of the dialog.
 pub const KINDS: [FileKind; 9] = [
     FileKind::Profile(Format::Pft),
     FileKind::Profile(Format::Pprof),
@@ -24,7 +24,7 @@ pub const KINDS: [FileKind; 9] = [
 ];
 
 impl FileKind {
-    /// Returns how the names of its files end.
+    /// Returns the extension of its files.
     pub fn ending(self) -> &'static str {
         match self {
             FileKind::Profile(Format::Pft) => ".pft",
@@ -39,7 +39,7 @@ impl FileKind {
         }
     }
 
-    /// Returns words on what reads such a file.
+    /// Returns words about what reads such a file.
     pub fn purpose(self) -> &'static str {
         match self {
             FileKind::Profile(Format::Pft) => "all samples; opens here again, all views",
@@ -54,14 +54,14 @@ impl FileKind {
         }
     }
 
-    /// Returns the kind that the end of a name tells. None if no kind has it.
+    /// Returns the kind for the extension of a name, or `None` if no kind has it.
     pub fn of_path(path: &std::path::Path) -> Option<FileKind> {
         let is_text = path.extension().is_some_and(|end| end == "txt");
         let format = Format::of_path(path).map(FileKind::Profile);
         format.or(is_text.then_some(FileKind::Text))
     }
 
-    /// Returns what such a file does not contain. Empty if it contains everything.
+    /// Returns what such a file does not contain; empty if it contains everything.
     pub fn loses(self) -> String {
         match self {
             FileKind::Profile(Format::Pft) => "command lines of processes".into(),

@@ -1,5 +1,5 @@
-//! The options for a file: whether threads are kept apart, which names are in it, and
-//! whether more files follow.
+//! The options for a file: whether threads are kept apart, which names it contains, and whether
+//! more files follow.
 
 use super::FileKind;
 use crossterm::event::{KeyCode, KeyEvent};
@@ -11,16 +11,17 @@ use std::time::Duration;
 pub struct Manner {
     /// Keep each thread apart, in formats that would join threads of the same name.
     pub by_thread: bool,
-    /// Write numbers in place of the names of processes, users, machines and directories;
-    /// those of files with code and of functions stay.
+    /// Write numbers in place of the names of processes, users, machines and directories. The names
+    /// of files with code and of functions stay.
     pub hides_names: bool,
     /// Write places in files in place of functions and lines.
     pub omits_symbols: bool,
+    /// Leave out the build ids of files.
     pub omits_build_ids: bool,
 }
 
 impl Manner {
-    /// Returns the selection as it is to be written: without what is to be left out.
+    /// Returns the selection as it is written: without what these options leave out.
     pub fn apply(self, mut selection: Selection) -> Selection {
         if self.hides_names {
             selection = selection.anonymous();
@@ -34,8 +35,7 @@ impl Manner {
         selection
     }
 
-    /// Returns a sentence if these options cannot be fulfilled by the screen as text. None
-    /// if they can.
+    /// Returns a sentence if the screen as text cannot fulfill these options, otherwise `None`.
     pub fn why_no_text(self) -> Option<&'static str> {
         match self {
             Manner {
@@ -56,9 +56,9 @@ pub struct Options {
     pub manner: Manner,
     /// Whether more files follow, one every `seconds`.
     pub repeats: bool,
-    /// The seconds between files; 0 if all digits of a typed number were deleted.
+    /// The seconds between files; 0 if the user deleted all digits.
     pub seconds: u32,
-    /// Whether the next digit is added to the number; if not, it begins a new one.
+    /// Whether the next digit is appended to the number; otherwise it starts a new one.
     pub is_typing: bool,
 }
 
@@ -73,10 +73,10 @@ impl Default for Options {
     }
 }
 
-/// A day.
+/// Maximum number of seconds between files: a day.
 const SECONDS_MAX: u32 = 86_400;
 
-/// Whether an option is chosen, or why the user cannot choose it.
+/// Whether an option is on, or why the user cannot change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     On,
@@ -106,7 +106,7 @@ impl Options {
         }
     }
 
-    /// Returns whether this kind of file has functions and lines.
+    /// Returns whether this kind of file contains functions and lines.
     pub fn symbols(&self, kind: FileKind) -> Switch {
         match kind {
             FileKind::Profile(_) => Switch::of(!self.manner.omits_symbols),
@@ -114,7 +114,7 @@ impl Options {
         }
     }
 
-    /// Returns whether this kind of file has build-ids.
+    /// Returns whether this kind of file contains build ids.
     pub fn build_ids(&self, kind: FileKind) -> Switch {
         match kind {
             FileKind::Profile(format) if format.has_build_ids() => {
@@ -124,7 +124,7 @@ impl Options {
         }
     }
 
-    /// Returns whether more files follow. Without more samples (`goes_on` is false) there
+    /// Returns whether more files follow. If no more samples will come (`goes_on` is false), there
     /// is only one.
     pub fn repeats(&self, goes_on: bool) -> Switch {
         if goes_on {
@@ -134,14 +134,14 @@ impl Options {
         }
     }
 
-    /// Returns the time from one file to the next. None if only one is wanted.
+    /// Returns the time between two files, or `None` if only one is wanted.
     pub fn every(&self) -> Option<Duration> {
         let is_wanted = self.repeats && self.seconds > 0;
         is_wanted.then(|| Duration::from_secs(self.seconds.into()))
     }
 
-    /// Handles a key in the field for seconds. Returns false if it means nothing there.
-    /// Typing a number also turns the option on.
+    /// Handles a key in the field for seconds. Returns false if it has no meaning there. Typing a
+    /// number also turns the option on.
     pub fn type_seconds(&mut self, key: KeyEvent) -> bool {
         match key.code {
             KeyCode::Char(c) => match c.to_digit(10) {

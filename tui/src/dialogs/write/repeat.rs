@@ -1,37 +1,40 @@
-//! A *series of files*: each has what is counted at its time, and a name with a number. It
-//! ends when the user ends it, the target ends, or a file cannot be written.
+//! A *series of files*. Each contains what is counted at its time, and has a number in its name.
+//! The series ends when the user ends it, when the target ends, or when a file cannot be written.
 
 use super::{FileKind, Manner};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How many names in a row may be taken by older files before the series ends.
+/// How many names in a row may belong to older files before the series ends.
 const TAKEN_MAX: u32 = 1_000;
 
-/// A series of files, and where it stands.
+/// A series of files and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeat {
     pub kind: FileKind,
     pub manner: Manner,
     /// Whether all samples that are kept are written, and not only those that are shown.
     pub is_whole: bool,
+    /// Time between two files.
     pub every: Duration,
     /// The name of the first file.
     name: String,
-    /// The number of the file that is written next, or being written.
+    /// The number of the file that is being written, or was written last.
     number: u32,
+    /// How many names in a row belonged to older files.
     taken: u32,
+    /// When the next file is due.
     next_at: Duration,
     /// Whether a file is being written.
     is_writing: bool,
-    /// How many files were written.
+    /// Number of files written.
     pub count: u32,
-    /// Whether no more samples will come, so that the present file is the last.
+    /// Whether no more samples will come, so that the present file is the last one.
     pub is_last: bool,
 }
 
 impl Repeat {
-    /// Begins a series with the file `name`, which is being written already.
+    /// Starts a series with the file `name`, which is already being written.
     pub fn new(
         kind: FileKind,
         manner: Manner,
@@ -55,8 +58,8 @@ impl Repeat {
         }
     }
 
-    /// Returns the name of the file that is being written; from the second on with its
-    /// number before the ending.
+    /// Returns the name of the file that is being written. From the second file on it has its
+    /// number before the extension.
     pub fn path(&self) -> PathBuf {
         let (name, ending) = (&*self.name, self.kind.ending());
         let stem = name.strip_suffix(ending).unwrap_or(name);
@@ -66,8 +69,8 @@ impl Repeat {
         }
     }
 
-    /// Whether the next file is to be written now; it counts as being written then.
-    /// Files that would have been due meanwhile are left out.
+    /// Whether the next file is due. If so, it counts as being written from now on. Files that
+    /// became due while another one was written are skipped.
     pub fn is_due(&mut self, now: Duration) -> bool {
         let is_due = !self.is_writing && now >= self.next_at;
         if is_due {
@@ -78,15 +81,15 @@ impl Repeat {
         is_due
     }
 
-    /// Notes that the present file was written.
+    /// Records that the present file was written.
     pub fn wrote(&mut self) {
         self.is_writing = false;
         self.taken = 0;
         self.count += 1;
     }
 
-    /// Takes the next number, because there is an older file of this name. Returns false if
-    /// that has happened too often.
+    /// Takes the next number, because an older file has this name. Returns false if that has
+    /// happened too often.
     pub fn pass_over(&mut self) -> bool {
         self.number += 1;
         self.taken += 1;

@@ -1,4 +1,4 @@
-//! How large a file will be, before it is written.
+//! The size of a file before it is written.
 
 use super::Manner;
 use profile::formats::Format;
@@ -12,8 +12,8 @@ pub struct Shape {
     pub is_whole: bool,
 }
 
-/// The size of a file of one shape. It is asked for once, so that samples that come later
-/// are not in it.
+/// The size of a file of one shape. It is asked for only once, so that it does not include samples
+/// that come later.
 #[derive(Debug, Default)]
 pub struct Size {
     asked: Option<Shape>,
@@ -21,8 +21,8 @@ pub struct Size {
 }
 
 impl Size {
-    /// Whether the size for this shape has to be asked for. An answer for another shape is
-    /// dropped from now on.
+    /// Whether the size for this shape has to be asked for. From now on answers for other shapes
+    /// are dropped.
     pub fn ask(&mut self, shape: Shape) -> bool {
         let is_new = self.asked != Some(shape);
         if is_new {
@@ -34,14 +34,14 @@ impl Size {
         is_new
     }
 
-    /// Takes the size in bytes, if it is for the shape that was asked for last.
+    /// Takes the size in bytes, if it belongs to the shape of the last question.
     pub fn set(&mut self, shape: Shape, bytes: u64) {
         if self.asked == Some(shape) {
             self.bytes = Some(bytes);
         }
     }
 
-    /// Returns the size in bytes. None while it is not known.
+    /// Returns the size in bytes, or `None` while it is not known.
     pub fn of(&self, shape: Shape) -> Option<u64> {
         self.bytes.filter(|_| self.asked == Some(shape))
     }

@@ -1,4 +1,4 @@
-//! What stands beside views on wide terminals.
+//! Tests of the views beside others on wide terminals.
 
 use super::*;
 use crate::app::Head;
@@ -26,7 +26,7 @@ fn processes(width: u16, height: u16) -> Hand {
     hand
 }
 
-/// Whose threads are shown, and which of them is selected.
+/// Returns the threads that are shown, and which of them is selected.
 fn threads(hand: &Hand) -> (Vec<u32>, Option<u32>) {
     let (threads, report) = (&hand.app.views.own_threads, &hand.app.shown.report);
     let tids = threads.lines(report).map(|line| line.row.tid).collect();
@@ -71,14 +71,14 @@ fn the_keys_go_where_the_focus_is() {
         (process(&hand), threads(&hand).1),
         (Some(2_210), Some(2_214))
     );
-    // Sorting and finding, too.
+    // Sorting and searching go there, too.
     hand.keys("/match\n");
     assert_eq!(threads(&hand).1, Some(2_231));
     let found = hand.app.find().map(|found| (found.rows, found.of));
     assert_eq!(found, Some((2, 4)));
     hand.keys("\u{8}").keys("I");
     assert_eq!(threads(&hand).0, [2_210, 2_214, 2_232, 2_231]);
-    // Back: first out of the pane, and the selection there stays.
+    // Going back first leaves the pane; the selection in it stays.
     hand.keys("\u{8}");
     assert_eq!(hand.app.in_pane(), None);
     hand.keys("k").keys("j");
@@ -87,7 +87,7 @@ fn the_keys_go_where_the_focus_is() {
     hand.keys("\n");
     assert_eq!(hand.app.view, ViewId::Functions);
     assert_eq!(&*hand.app.knobs.scope[0].words, "thread java[2210]");
-    // Nothing stands beside threads.
+    // There is no view beside the threads.
     hand.keys("5");
     hand.control('w');
     assert!(hand.frame().contains("nothing stands beside"));
@@ -117,7 +117,7 @@ fn the_mouse_reaches_what_stands_beside() {
     assert_eq!(head, Some(by_number));
     hand.event(Event::Head(by_number));
     assert_eq!(threads(&hand).0, [2_210, 2_214, 2_231, 2_232]);
-    // Neither the line between both nor the strip is anybody's.
+    // Neither the rule between both nor the strip can be clicked on.
     let before = hand.frame();
     mouse(&mut hand, left, part.x - 1, body + 2);
     mouse(
@@ -146,7 +146,7 @@ fn what_stands_beside_is_as_calm_as_the_view() {
         threads(&hand),
         (vec![2_210, 2_231, 2_232, 2_214], Some(2_214))
     );
-    // What is selected outlives a narrow terminal, and its end.
+    // The selection survives a narrow terminal, and the end of the thread.
     resize(&mut hand, 80, 24);
     resize(&mut hand, 160, 45);
     assert_eq!(threads(&hand).1, Some(2_214));
@@ -185,7 +185,7 @@ fn tree(width: u16, height: u16) -> Hand {
     hand
 }
 
-/// What is selected in the tree that stands beside.
+/// Returns the selected row of the tree beside the open one.
 fn other(hand: &Hand) -> Option<(String, u32)> {
     let tree = &hand.app.views.other_tree;
     let row = tree.selected()?;
@@ -198,8 +198,8 @@ fn the_other_tree_stands_beside_the_tree() {
     hand.keys("E/PinBuffer\n\u{1b}");
     assert_eq!(other(&hand), Some(("PinBuffer".into(), 1)));
     hand.looks_like("tree-160x45");
-    // What never is on top of a stack is found below what it called last, in the tree
-    // that is there.
+    // A function that was never on top of a stack is found below a function that it called last, in
+    // the tree that is already there.
     let trees = |hand: &Hand| hand.app.views.other_tree.trees().map(std::ptr::from_ref);
     let first = trees(&hand);
     hand.keys("/^PortalRun\n\u{1b}");
@@ -210,7 +210,7 @@ fn the_other_tree_stands_beside_the_tree() {
     hand.keys("gj");
     hand.looks_like("tree-keys-160x45");
     hand.looks_like_in_ascii("tree-160x45-ascii");
-    // Whoever moves there stays there while samples come.
+    // A selection in this pane stays while samples come.
     let before = other(&hand);
     hand.wait(2_000).show(tree_step(0)).wait(2_000);
     assert_eq!(other(&hand), before);
@@ -251,7 +251,8 @@ fn time(width: u16, height: u16) -> Hand {
     hand
 }
 
-/// Samples of the graph below the map, of the rest, and frames that surely differ.
+/// Returns the samples of the graph below the map, those of the rest, and the number of frames that
+/// differ significantly.
 fn stretch(hand: &Hand) -> (u64, u64, usize) {
     let flame = &hand.app.views.stretch_flame;
     let sides = flame.sides().expect("something to compare with");
@@ -264,7 +265,7 @@ fn stretch(hand: &Hand) -> (u64, u64, usize) {
 fn what_is_marked_has_a_flame_graph_below_the_map() {
     for (width, height) in [(120, 40), (160, 45)] {
         let mut hand = time(width, height);
-        // Until something is chosen it is of the window.
+        // Until a stretch is chosen, the graph is that of the window.
         let (here, rest, _) = stretch(&hand);
         assert_eq!((here, rest), (3_277, 21));
         hand.keys("hhhh");
@@ -297,7 +298,7 @@ fn before_is_the_rest_of_the_time() {
         .partition(|bar| bar.node.is_some_and(|node| node.depth == 0));
     assert_eq!(root[0].samples, sides.b.samples);
     assert_eq!(root[0].before, Some(sides.a.samples));
-    // By hand: all that is kept, without what is marked.
+    // The expected number: all samples that are kept, minus those that are marked.
     let whole = tree_step(0);
     let view = whole.view.expect("a store");
     let query = profile::Query::default();
@@ -333,7 +334,7 @@ fn the_map_and_its_flame_graph_follow_each_other() {
     assert_eq!(hand.app.in_pane(), None);
     hand.keys("\u{8}");
     assert!(hand.app.views.time.marked().is_none());
-    // A drag is the map's alone.
+    // A drag works only on the map.
     let (_, part) = hand
         .app
         .parts()
@@ -457,7 +458,7 @@ fn above_the_zoom_stands_what_leads_there() {
     assert_eq!(top(&hand), "PortalRun");
     hand.keys("\u{8}");
     assert_eq!(top(&hand), "IndexNext");
-    // A click on a frame is a line further down.
+    // A click on a frame is one line further down.
     let left = MouseEventKind::Down(MouseButton::Left);
     mouse(&mut hand, left, 4, body as u16 + 2);
     assert!(hand.app.views.flame.selected_spot().row == 1);
@@ -473,7 +474,7 @@ fn code(width: u16, height: u16) -> Hand {
     hand
 }
 
-/// The lines that are selected in the source text and in the instructions.
+/// Returns the lines that are selected in the source text and in the instructions.
 fn lines(hand: &Hand) -> (Option<u32>, Option<u32>) {
     let views = &hand.app.views;
     (views.code.line_here(), views.assembly.line_here())
@@ -487,7 +488,7 @@ fn instructions_stand_beside_the_source_text() {
     hand.keys("jjjjjj");
     assert_eq!(lines(&hand), (Some(11), Some(11)));
     assert!(hand.frame().contains('▌'), "{}", hand.frame());
-    // Of a line without instructions the last ones stay selected.
+    // On a line without instructions, the previous instructions stay selected.
     hand.keys("k");
     assert_eq!(lines(&hand), (Some(10), Some(11)));
     hand.control('w');
@@ -496,13 +497,13 @@ fn instructions_stand_beside_the_source_text() {
     assert!(source.is_some() && source == assembly);
     hand.keys("j");
     hand.looks_like("code-assembly-160x45");
-    // Which instruction it was is not forgotten on the way back.
+    // The selected instruction is kept on the way back.
     let instruction = |hand: &Hand| hand.app.views.assembly.selected().cloned();
     let before = instruction(&hand);
     hand.control('w');
     hand.wait(1_000);
     assert_eq!(instruction(&hand), before);
-    // One after the other, then one of them alone.
+    // First both in one list, then only one of them.
     hand.keys("|");
     assert!(hand.app.pane().is_none());
     hand.keys("|o");
@@ -525,13 +526,13 @@ fn both_sides_of_code_add_up() {
     assert_eq!(sum(&views.assembly), 233);
 }
 
-/// `W` takes the keys to what stands beside, `S` and `R` are snapshots and sizes.
+/// `W` moves the focus to the view beside; `S` and `R` are snapshots and sizes.
 const KEYS: &str = "12345678jkhlGgWW|W\n\n\u{8}\u{8}/iIoav}#EC*b=fxSSRR";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Wherever the keys go, whatever comes and however large it is, and back again.
+    /// Any keys, snapshots and sizes in any order.
     #[test]
     fn nothing_breaks_side_by_side(
         deeds in prop::collection::vec(

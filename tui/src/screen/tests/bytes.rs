@@ -1,4 +1,4 @@
-//! Frames as the bytes that a terminal gets: few, and showing what was meant.
+//! Frames as the bytes that a terminal gets: they are few, and show what was drawn.
 
 use super::{ASCII, Hand, UTF8};
 use crate::fixture::{bush, postgres, step};
@@ -8,7 +8,7 @@ use crate::screen::rules;
 use crate::terminal::Painter;
 use crate::widgets::theme::Theme;
 
-/// One second at a megabit is far more; a slow link draws this at once.
+/// At one megabit per second this takes 0.13 seconds.
 const FRAME_BYTES_MAX: usize = 16 << 10;
 
 /// A painter whose terminal is a parser.
@@ -27,7 +27,7 @@ impl Screen {
         }
     }
 
-    /// Draws, and returns how many bytes it took.
+    /// Draws, and returns the number of bytes.
     fn draw(&mut self, hand: &Hand) -> usize {
         let bytes = self
             .painter
@@ -93,8 +93,7 @@ fn frames_are_small() {
     }
 }
 
-/// The worst that can come: bushy, and every frame of another module than its
-/// neighbours.
+/// The worst case: a branching graph, in which neighboring frames belong to different modules.
 #[test]
 fn flames_are_small() {
     for (width, height, max) in [(80, 24, 6_000), (160, 45, FRAME_BYTES_MAX)] {
@@ -153,7 +152,7 @@ fn a_screen_at_rest_writes_nothing() {
     }
     hand.keys("j");
     assert!(screen.draw(&hand) > 0);
-    // The cursor alone is a change as well.
+    // A move of the cursor alone is a change as well.
     hand.keys("/");
     screen.draw(&hand);
     hand.keys("x");

@@ -1,4 +1,4 @@
-//! The code of a function.
+//! Tests of the code of a function.
 
 use super::*;
 use crate::fixture::{tree_of_build, tree_step};
@@ -20,7 +20,7 @@ fn title(hand: &Hand) -> String {
     answer.function.name.to_string()
 }
 
-/// The samples of all rows that are no part of others.
+/// Returns the samples of all rows that are not included in other rows.
 fn sum(hand: &Hand) -> u64 {
     let rows = hand.app.views.code.rows().iter();
     rows.filter(|row| !row.is_part())
@@ -106,7 +106,7 @@ fn every_layout_adds_up() {
     }
 }
 
-/// The code, compared with a recording of the first step.
+/// Returns the code, compared with a recording of step 0.
 fn compared(width: u16, height: u16, name: &str, build_id: &[u8], step: u64) -> Hand {
     let mut hand = Hand::new(width, height);
     let then = tree_of_build(0, build_id).view;
@@ -119,7 +119,7 @@ fn compared(width: u16, height: u16, name: &str, build_id: &[u8], step: u64) -> 
     hand
 }
 
-/// All that a layout says of the baseline.
+/// Returns the sum of a layout's samples in the baseline.
 fn sum_before(hand: &Hand) -> u64 {
     let rows = hand.app.views.code.rows().iter();
     rows.filter(|row| !row.is_part()).map(CodeRow::before).sum()
@@ -201,7 +201,7 @@ fn instructions_below_a_line_are_its_own() {
 fn code_leads_to_code_and_back() {
     let mut hand = code(80, 24, "heap_hot");
     let first = hand.frame();
-    // The call in the made-up code is hit; what it called was sampled.
+    // The call in the made-up code has samples, and so has the function that it calls.
     hand.keys("\n");
     let second = title(&hand);
     assert_ne!(second, "heap_hot_search_buffer");
@@ -237,7 +237,7 @@ fn the_selected_function_goes_along() {
     hand.keys("3");
     let bar = hand.app.views.flame.selected().expect("a frame");
     assert_eq!(&*bar.name, "PinBuffer");
-    // From a page it is the selected row's.
+    // From a page it is the code of the selected row.
     let mut hand = Hand::new(80, 24);
     hand.show(tree_step(0)).keys("/heap_hot\n\u{1b}\nka");
     assert_eq!(title(&hand), "IndexNext");
@@ -274,14 +274,14 @@ fn the_hottest_row_is_selected_until_another_is() {
         hand.wait(30_000).show(tree_step(step)).wait(30_000);
         selected(hand)
     };
-    // Another address of it is the hottest in that step.
+    // Another address of the function is the hottest one in that step.
     let mut hand = code(80, 24, "copy_user");
     let (before, _) = selected(&hand);
     let (key, samples) = after(&mut hand, 15);
     let rows = hand.app.views.code.rows().iter();
     assert_eq!(rows.map(CodeRow::samples).max(), Some(samples));
     assert!(key != before && samples > 0);
-    // None of its code was sampled in the first of these.
+    // In the first of these steps its code has no samples.
     let mut hand = code(80, 24, "heap_hot");
     let (before, _) = selected(&hand);
     assert_eq!(after(&mut hand, 23), (before, 0));
@@ -343,8 +343,7 @@ fn without_samples_it_says_so() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Refreshes, names and sizes leave the selected row selected, and the sums
-    /// right.
+    /// New snapshots, late names and other sizes keep the selection, and the sums stay right.
     #[test]
     fn the_selection_sticks(
         deeds in prop::collection::vec(
@@ -383,7 +382,7 @@ proptest! {
             let now = of(&hand);
             let line_now = line(&hand);
             if key == 'r' && line_now.0 != line_before.0 {
-                // Side by side an instruction is on the other side.
+                // Side by side, an instruction is in the other pane.
                 prop_assert!(line_now.1 == line_before.1 || line_before.1.is_none());
             } else if key == 'r' && before.is_some() {
                 prop_assert_eq!(Some(now), before);

@@ -1,5 +1,5 @@
-//! Every view in every state, at every size and in every theme: the rules hold, the
-//! state is said, and colors add nothing that words do not say.
+//! Draws every view in every state, at every size and in every theme. The rules hold, the screen
+//! names the state, and colors add nothing that words do not say.
 
 use super::knobs::recorded;
 use super::*;
@@ -9,18 +9,18 @@ use crate::words::text;
 use engine::snapshot::{Lacks, Loading};
 use profile::Host;
 
-/// A state, how to get there, and what the screen says of it at 80 columns.
+/// A state, how to get there, and what the screen says about it at 80 columns.
 #[derive(Debug, Clone, Copy)]
 struct ScreenCase {
     name: &'static str,
-    /// Nothing has come yet without.
+    /// The snapshot that is shown. If `None`, nothing has come yet.
     snapshot: Option<fn() -> Snapshot>,
     keys: &'static str,
     then: fn(&mut Hand),
     says: &'static str,
 }
 
-/// One that is a matter of the snapshot and keys alone.
+/// Returns a state that depends only on a snapshot and keys.
 fn state(
     name: &'static str,
     snapshot: fn() -> Snapshot,
@@ -175,7 +175,7 @@ fn hostile() -> Snapshot {
     snapshot
 }
 
-/// All that a terminal may be.
+/// Returns all combinations of what a terminal can do.
 fn themes() -> Vec<Theme> {
     let mut themes = Vec::new();
     for palette in [Palette::Mono, Palette::Sixteen, Palette::Indexed] {
@@ -259,7 +259,7 @@ fn every_view_in_every_state_keeps_the_rules() {
                 let of_charset = themes.iter().filter(|theme| theme.charset == charset);
                 let mut frames = of_charset.map(|theme| rules::frame(&hand.app, theme));
                 let first = frames.next().expect("there are themes");
-                // Colors add nothing to the words, but to the legend of colors.
+                // Colors do not change the words, except the legend of colors.
                 let others = frames.filter(|frame| *frame != first).count();
                 assert!(
                     others == 0 || view == ViewId::Flame,

@@ -1,4 +1,4 @@
-//! The flame graph.
+//! Tests of the flame graph.
 
 use super::*;
 use crate::fixture::tree_step;
@@ -10,13 +10,13 @@ fn flame(width: u16, height: u16) -> Hand {
     hand
 }
 
-/// Name and samples of the selected frame.
+/// Returns name and samples of the selected frame.
 fn selected(hand: &Hand) -> (String, u64) {
     let bar = hand.app.views.flame.selected().expect("a selected frame");
     (bar.name.to_string(), bar.samples)
 }
 
-/// What was selected on purpose.
+/// Returns the function that the user selected.
 fn held(hand: &Hand) -> Option<String> {
     let flame = &hand.app.views.flame;
     let id = flame.held_function()?;
@@ -139,7 +139,7 @@ fn a_narrow_function_is_zoomed_to() {
 fn a_vanished_frame_is_said_to_be_gone() {
     let mut hand = flame(80, 24);
     hand.keys("/^recv\n\u{1b}").wait(2_000);
-    // This step lacks the only stack that it is on.
+    // This step lacks the only stack that has the function.
     hand.show(tree_step(15));
     assert!(
         hand.frame().contains("recv: gone from the window"),
@@ -180,7 +180,7 @@ fn frames_with_one_child_each_are_one_row() {
         "{}",
         hand.frame()
     );
-    // What is looked for gets a row of its own.
+    // The function that is searched for gets a row of its own.
     hand.keys("/^main$\n\u{1b}");
     assert_eq!(selected(&hand).0, "main");
     assert_eq!(held(&hand).as_deref(), Some("main"));
@@ -211,8 +211,8 @@ fn colors_stay_with_their_modules() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A selected frame stays selected through refreshes and sizes as long as
-    /// it can be seen, and nothing breaks.
+    /// A selected frame stays selected through new snapshots and other sizes as long as it is
+    /// visible, and no rule is broken.
     #[test]
     fn the_selection_sticks(
         deeds in prop::collection::vec(
@@ -232,7 +232,7 @@ proptest! {
             rules::frame(&hand.app, &UTF8);
             rules::frame(&hand.app, &ASCII);
             let flame = &hand.app.views.flame;
-            // Back before it was turned round there was another selection.
+            // Going back to before the direction changed restores another selection.
             if matches!(key, 's' | 'r' | '\u{8}') && flame.direction() == direction {
                 prop_assert_eq!(held(&hand), before);
             }

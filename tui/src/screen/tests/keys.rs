@@ -1,11 +1,11 @@
-//! Whoever has given every action another key reads of no old one.
+//! If a user has assigned another key to every action, no sentence names an old key.
 
 use super::*;
 use crate::action::{Key, Keymap, Rebound};
 use crate::fixture::tree_step;
 use regex::Regex;
 
-/// Each action has one key, a letter that no table has.
+/// Returns a keymap in which each action has one key, a letter that no other table uses.
 fn other_keys() -> Keymap {
     let mut keymap = Keymap::default();
     let mut names: Vec<&str> = keymap.all().iter().map(|binding| binding.name).collect();
@@ -39,7 +39,7 @@ impl Other {
         }
     }
 
-    /// The letter of an action.
+    /// Returns the key of an action.
     fn key(&self, name: &str) -> char {
         let mut bindings = self.hand.app.keymap.all().iter();
         let found = bindings.find(|binding| binding.name == name);
@@ -57,8 +57,8 @@ impl Other {
         self
     }
 
-    /// That `text` is on the screen, with `{name}` as the key of that action, and no
-    /// old key is.
+    /// Checks that `text` is on the screen, with `{name}` replaced by the key of that action, and
+    /// that no old key is.
     #[track_caller]
     fn reads(&mut self, text: &str) -> &mut Self {
         let names = Regex::new(r"\{([a-z-]+)\}").expect("a pattern");
@@ -66,7 +66,7 @@ impl Other {
         let wanted = names.replace_all(text, key);
         let frame = self.hand.frame();
         assert!(frame.contains(&*wanted), "{wanted} is not in\n{frame}");
-        // Row 1 is no key, nor are seconds.
+        // In these lines, the digits are not keys.
         let is_other = |line: &&str| !line.contains("from row 1: ") && !line.contains("0 s: ");
         for line in frame.lines().filter(is_other) {
             assert!(!self.old.is_match(line), "an old key: {line}\n{frame}");
@@ -156,7 +156,7 @@ fn views_name_them() {
         .reads("{use-time}: as the window");
     other.act("use-time");
     other.reads("{shorter-window} {longer-window} back to now");
-    // Beside the view, the other side's.
+    // The pane beside the view names its own key.
     let mut wide = Other::new(160, 45, tree_step(0));
     wide.act("view-functions code").reads("{syntax}: ");
 }

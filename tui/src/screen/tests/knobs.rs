@@ -1,4 +1,5 @@
-//! Scope, window and filter: what they count, what they say, and the way back.
+//! Tests of scope, window and filter: what they count, what the screen says about them, and the way
+//! back.
 
 use super::Hand;
 use crate::action::Action;
@@ -21,7 +22,7 @@ fn hand(width: u16, height: u16) -> Hand {
     hand
 }
 
-/// All between the tabs and the key line, and what the detail line says.
+/// Returns the body, the detail line and the lines between.
 fn body(hand: &Hand) -> Vec<String> {
     let frame = hand.frame();
     let lines = frame.lines().skip(4).take(18);
@@ -58,7 +59,7 @@ fn escape_closes_what_is_said_before_it_undoes() {
     hand.code(KeyCode::Esc);
     assert!(hand.app.knobs.filter.is_empty());
     assert!(hand.frame().contains("undone: filter !"));
-    // A step that was just told is not in the way of the next one.
+    // A notice about a step that was just undone does not block the next step.
     hand.keys("xx").code(KeyCode::Esc).code(KeyCode::Esc);
     assert!(hand.app.knobs.filter.is_empty());
 }
@@ -83,7 +84,7 @@ fn enter_narrows_to_a_process_and_backspace_leads_back() {
     assert_eq!(body(&hand), before);
 }
 
-/// Clicks on a step of the way to what is looked at.
+/// Clicks on a step of the path in the header.
 fn click_crumb(hand: &mut Hand, number: usize) {
     let line = line(hand, 1);
     let before: Vec<&str> = line.split(" › ").take(number).collect();
@@ -112,7 +113,7 @@ fn a_click_on_a_crumb_leads_there() {
     let frame = hand.frame();
     assert!(frame.contains("only postgres[4121] is sampled"), "{frame}");
     assert_eq!(hand.app.shown.report.samples, 3_277);
-    // Between them, and on other lines, there is none.
+    // There is no step between them, nor on other lines.
     assert_eq!(crate::screen::crumb_at(&hand.app, 7, 1), None);
     assert_eq!(crate::screen::crumb_at(&hand.app, 1, 2), None);
     hand.keys("?");
@@ -143,7 +144,7 @@ fn a_function_is_a_crumb_of_its_page_and_of_its_code() {
 fn every_zoom_and_turn_of_the_flame_graph_is_a_step_of_its_own() {
     let mut hand = hand(80, 24);
     hand.keys("3").wait(2_000);
-    // The way to a frame is not a step: what is selected may differ.
+    // Moving to a frame is not a step, so the selection may differ.
     let rows = |hand: &Hand| body(hand).join("\n").replace('>', "|");
     let mut before = vec![rows(&hand)];
     for step in ["jjjj\n", "U", "I", "/e\n\u{1b}jj\n", "o", "jj\n"] {
@@ -169,14 +170,14 @@ fn what_was_opened_behind_a_knob_is_closed_on_the_way_back() {
     assert_eq!(body(&hand), before, "the folds of then");
     hand.keys("]");
     assert_ne!(body(&hand), before);
-    // A zoom before a knob is undone behind it.
+    // A zoom that was made before a knob was turned is undone after the knob.
     hand.keys("[3jjjj\n").wait(2_000);
     let zoomed = body(&hand);
     hand.keys("U\u{8}");
     assert_eq!(body(&hand), zoomed, "the knob first");
     hand.keys("\u{8}");
     assert_ne!(body(&hand), zoomed, "then the zoom");
-    // A way to a function by its name leads back, too.
+    // Going to a function by its name can be undone, too.
     hand.keys("1b=:goto IndexNext\n");
     assert!(!hand.app.knobs.shows_difference);
     hand.keys("\u{8}");
@@ -195,7 +196,7 @@ fn an_excluded_function_takes_its_stacks_along() {
         "{}",
         line(&hand, 1)
     );
-    // Another one, then both away again, one by one.
+    // Exclude another one, then undo both, one by one.
     hand.keys("/PinBuf\n\u{1b}x");
     assert_eq!(hand.app.shown.report.samples, 3_277 - 321 - 144);
     hand.keys("\u{8}");
@@ -327,7 +328,8 @@ fn the_difference_of_trees_at_every_size() {
         ] {
             let mut hand = hand(width, height);
             differ_by(&mut hand, "!_bt_ !PinBuffer");
-            // The page's keys find a function, which the difference does not.
+            // The keys for a page select a function in the list, which is not possible in the
+            // difference.
             if view == "page" {
                 hand.keys("=").keys(key).keys("=");
             } else {
@@ -393,7 +395,7 @@ fn all_numbers_beside_a_difference_are_in_its_unit() {
     for view in ["1", "2", "4", "5"] {
         hand.keys(view);
         assert!(line(&hand, 1).contains("unit CPU-ms/s"), "{}", hand.frame());
-        // Another one would say nothing of what is on the screen.
+        // Another unit would not fit the numbers on the screen.
         hand.keys("%");
         let frame = hand.frame();
         assert!(frame.contains("a difference is in CPU-ms/s"), "{frame}");
@@ -417,7 +419,7 @@ fn the_same_samples_do_not_differ() {
             .iter()
             .all(|row| row.a_self == row.b_self && !row.sure)
     );
-    // What is excluded since is excluded from both.
+    // A function that is excluded now is excluded on both sides.
     hand.keys("\\!LWLock\n");
     let diff = hand.app.difference().expect("it is shown");
     assert!(diff.a.samples < 3_277 && diff.a.samples == diff.b.samples);
@@ -443,7 +445,7 @@ fn words_of_a_find_that_is_refused_are_no_orders() {
     hand.keys("8").keys("/q2");
     assert_eq!(hand.app.view, ViewId::Health);
     assert!(hand.effects.is_empty(), "q did not quit");
-    // Whoever has stopped typing gives orders again.
+    // After a pause, keys are actions again.
     hand.wait(1_000).keys("2");
     assert_eq!(hand.app.view, ViewId::Tree);
 }
@@ -459,7 +461,7 @@ fn each_side_is_counted_by_its_own_filter_where_neither_has_the_other() {
     hand.keys("i").looks_like("difference-explained");
 }
 
-/// Compares what is shown with itself as another filter counts it.
+/// Compares the samples with themselves as another filter counts them.
 fn differ_by(hand: &mut Hand, filter: &str) {
     hand.show(tree_of_even_samples());
     hand.keys("\\comm:postgres\n").keys("b=").keys("\\");
@@ -491,7 +493,7 @@ fn a_selection_in_the_difference_stays_on_its_function() {
     assert!(hand.app.knobs.filter.to_string().contains(&*before));
 }
 
-/// What `proftop open` shows.
+/// Returns the snapshot that `proftop open` shows.
 pub fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
     let mut recording = Recording {
         name: "before.pft".into(),
@@ -578,8 +580,7 @@ fn a_snapshot_without_a_store_cannot_be_asked() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(test_support::cases(200)))]
 
-    /// Whatever one does, as many steps back as were taken lead to where one
-    /// was: view, query, order and selection.
+    /// After any keys, as many steps back lead to the start: view, query, order and selection.
     #[test]
     fn the_way_back_leads_there(
         start in prop::sample::select(vec!["", "jjj", "sjj", "4", "5", "Ij"]),
@@ -597,7 +598,7 @@ proptest! {
         }
         hand.keys(&"\u{8}".repeat(24));
         prop_assert_eq!(&hand.app.knobs, &with_the_baseline_of(&hand, place));
-        // A view that was only switched to is no step.
+        // Switching to a view is not a step.
         let key = hand.app.keymap.label(Action::View(view.tab()), view);
         hand.keys(&key.expect("views have keys"));
         let moved = keys.iter().any(|keys| matches!(*keys, "j" | "s"));
@@ -608,8 +609,7 @@ proptest! {
         }
     }
 
-    /// One more clause never adds a sample, and turning one knob leaves the
-    /// others.
+    /// Adding a condition never adds a sample, and turning one knob leaves the others unchanged.
     #[test]
     fn filters_only_take_away(
         keys in prop::collection::vec(prop::sample::select(vec!["f", "x", "jx", "jjf", "jH"]), 1..8),
@@ -629,11 +629,11 @@ proptest! {
 }
 
 proptest! {
-    // Each takes many frames.
+    // Each case draws many frames.
     #![proptest_config(ProptestConfig::with_cases(test_support::cases(40)))]
 
-    /// Behind the turn of a knob nothing is kept of what was opened, zoomed into,
-    /// selected or sorted: as many steps back as were taken lead to the very frame.
+    /// After a knob was turned, everything that was opened, zoomed, selected or sorted before is
+    /// restored by as many steps back: the frame is identical.
     #[test]
     fn the_way_back_undoes_what_was_opened(
         start in prop::sample::select(vec![
@@ -653,7 +653,7 @@ proptest! {
             hand.keys(keys);
             rules::frame(&hand.app, &super::UTF8);
         }
-        // One at a time: how many steps there are depends on what the keys could do.
+        // One step at a time: how many there are depends on which keys had an effect.
         for _ in 0..80 {
             let knobs = with_the_baseline_of(&hand, knobs.clone());
             if hand.app.knobs == knobs && hand.app.view == view && body(&hand) == before {
@@ -667,7 +667,7 @@ proptest! {
     }
 }
 
-/// The knobs as they should be after steps back: a baseline stays that was chosen since.
+/// Returns the expected knobs after steps back: a baseline that was chosen since then stays.
 fn with_the_baseline_of(hand: &Hand, knobs: Knobs) -> Knobs {
     Knobs {
         baseline: hand.app.knobs.baseline.clone(),
@@ -675,7 +675,7 @@ fn with_the_baseline_of(hand: &Hand, knobs: Knobs) -> Knobs {
     }
 }
 
-/// The view of the fixture, counted once more: as a file that counts two things.
+/// Returns the view of the fixture as a file that counts two metrics.
 fn counting_twice() -> Snapshot {
     let snapshot = tree_step(0);
     let view = snapshot.view.clone().expect("it has one");

@@ -1,4 +1,4 @@
-//! Languages beside native code: the column of the functions, and what Health says of them.
+//! Tests of languages beside native code: the column of the functions, and the lines of Health.
 
 use super::*;
 use crate::fixture::python_stacks;
@@ -34,7 +34,7 @@ fn a_column_has_them_where_there_is_room() {
         line("shop.Cart.add").contains(" py   shop.Cart.add"),
         "{frame}"
     );
-    // A machine without such a language needs no column for it.
+    // Without such a language there is no column.
     let mut hand = Hand::new(100, 24);
     hand.show(postgres());
     assert!(!hand.frame().contains("LANG"));

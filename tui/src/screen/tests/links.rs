@@ -17,7 +17,7 @@ const LINKED: Theme = Theme {
 
 const OPEN: &str = "\x1b]8;;file://db-01/src/pg/heapam.c\x1b\\heapam.c:1691\x1b]8;;\x1b\\";
 
-/// Of some functions the source is known.
+/// Returns an app in which some functions have a known source place.
 fn hand() -> Hand {
     let mut hand = Hand::new(100, 24);
     let mut snapshot = postgres();
@@ -53,7 +53,7 @@ fn a_link_is_written_whole_or_not_at_all() {
         let text: String = lines
             .map(|line| line.trim_end().to_owned() + "\n")
             .collect();
-        // The text is that of a terminal without links.
+        // The text is the same as without links.
         assert_eq!(text, rules::frame(&hand.app, &UTF8), "after {key:?}");
         let bytes = String::from_utf8(bytes).expect("UTF-8");
         assert!(!bytes.contains('\u{10ffff}'));
@@ -63,7 +63,7 @@ fn a_link_is_written_whole_or_not_at_all() {
         drawn.push(opened);
     }
     assert!(drawn[0] == 1 && drawn[1] == 0 && drawn[2] == 1, "{drawn:?}");
-    // Nothing has changed: nothing is written.
+    // If nothing has changed, nothing is written.
     hand.app.update(Event::Tick, hand.app.now);
     let frame = |painter: &mut Painter, hand: &Hand| {
         let bytes = painter.frame(|frame| screen::draw(&hand.app, &LINKED, frame));
@@ -88,11 +88,11 @@ fn what_comes_in_the_place_of_a_link_is_written() {
     hand.keys("j");
     hand.keys("j");
     assert!(draw(&LINKED, &hand).contains(OPEN));
-    // The same letters without a link: each of them is written anew.
+    // The same letters without a link are all written again.
     assert!(draw(&UTF8, &hand).contains("heapam.c:1691"));
 }
 
-/// The words of the only link in a whole frame, and where it leads.
+/// Returns the text and the target of the only link in a whole frame.
 fn link(hand: &Hand) -> Option<(String, String)> {
     let size = hand.app.size;
     let mut painter = Painter::new(size).expect("memory");
@@ -120,7 +120,7 @@ fn every_view_of_functions_links_to_what_is_selected() {
         let (words, to) = link(&hand).unwrap_or_else(|| panic!("{keys:?}\n{}", hand.frame()));
         assert!(words.starts_with("heapam.c:1"), "{words}");
         assert_eq!(to, "/src/pg%20sql/heapam.c", "{keys:?}");
-        // Of a number explained there is none, nor of a sentence.
+        // An explanation or another sentence has no link.
         hand.keys("i");
         assert_eq!(link(&hand), None, "{keys:?}");
     }

@@ -1,4 +1,4 @@
-//! The page of a function.
+//! Tests of the page of a function.
 
 use super::*;
 use crate::fixture::tree_step;
@@ -13,7 +13,7 @@ fn page(width: u16, height: u16, name: &str) -> Hand {
     hand
 }
 
-/// Name of the page's function.
+/// Returns the name of the page's function.
 fn title(hand: &Hand) -> String {
     let answer = hand.app.views.page.answer().expect("an answer");
     answer.function.name.to_string()
@@ -49,7 +49,7 @@ fn both_sides_add_up() {
     let sum = |rows: &[profile::query::Neighbour]| rows.iter().map(|row| row.samples).sum::<u64>();
     assert_eq!(sum(&found.callers), found.function.total_samples);
     assert_eq!(sum(&found.callees), found.function.total_samples);
-    // On the screen as well.
+    // The rows on the screen add up as well.
     let mut sums = (0, 0);
     for (row, _) in hand.app.views.page.shown() {
         match row {
@@ -165,7 +165,7 @@ fn without_samples_a_page_says_so() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Refreshes, names and sizes leave the selected row selected.
+    /// New snapshots, late names and other sizes keep the selection.
     #[test]
     fn the_selection_sticks(
         deeds in prop::collection::vec(
@@ -257,7 +257,7 @@ fn a_double_click_is_enter_and_the_right_button_goes_back() {
     assert_eq!(hand.app.view, ViewId::Page);
     click(&mut hand, MouseButton::Right, 8);
     assert_eq!(hand.app.view, ViewId::Functions);
-    // The third of three clicks is the first of the next two.
+    // A third click starts over, so that it cannot end a second double click.
     click(&mut hand, MouseButton::Left, 8);
     assert_eq!(hand.app.view, ViewId::Functions);
 }

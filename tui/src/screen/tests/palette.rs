@@ -1,4 +1,4 @@
-//! Everything by its name.
+//! Tests of the palette, and of keys that a user has assigned.
 
 use super::*;
 use crate::action::Key;

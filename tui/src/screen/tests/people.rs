@@ -1,5 +1,4 @@
-//! Processes below those that started them, rows that are grouped, and what the key line
-//! offers.
+//! Tests of the tree of processes, of grouped rows, and of what the line of keys offers.
 
 use super::*;
 use crate::action::{Key, Keymap, Scope};
@@ -11,7 +10,7 @@ use crate::views::tree::Fold;
 use crate::words::text;
 use profile::{Family, ProcessRow, ThreadRow};
 
-/// The processes, each started by the one that its pid is given.
+/// Returns the processes, each with the parent that is given for its pid.
 fn started_by(parents: &[(u32, u32)]) -> Snapshot {
     let mut snapshot = postgres();
     let report = Arc::make_mut(&mut snapshot.report);
@@ -22,7 +21,7 @@ fn started_by(parents: &[(u32, u32)]) -> Snapshot {
     snapshot
 }
 
-/// The pids on the screen from top to bottom, each with the lines before its command.
+/// Returns the pids on the screen from top to bottom, each with its guides.
 fn rows(hand: &Hand) -> Vec<(u32, String)> {
     let (table, report) = (&hand.app.views.processes, &hand.app.shown.report);
     let lines = table.lines(report);
@@ -52,7 +51,7 @@ fn processes_stand_below_those_that_started_them() {
     assert_eq!(shown[at..at + 3], wanted[..], "{}", hand.frame());
     assert!(hand.frame().contains("├─ "), "{}", hand.frame());
     assert_eq!(shown.len(), pids.len(), "each once");
-    // The selected row stays selected, and so it is as a list again.
+    // The selected row stays selected, also when the list comes back.
     let selected = |hand: &Hand| {
         let (table, report) = (&hand.app.views.processes, &hand.app.shown.report);
         table.selected(report).map(|line| line.row.pid)
@@ -68,7 +67,7 @@ fn processes_stand_below_those_that_started_them() {
             .collect::<Vec<_>>(),
         pids
     );
-    // Of a parent that has no samples only the number is known.
+    // Of a parent without samples only the pid is known.
     hand.show(started_by(&[(first, 77_000), (second, 77_000)]))
         .keys("t")
         .wait(2_000);
@@ -84,7 +83,7 @@ fn parents_that_were_never_sampled_have_rows_in_the_tree() {
     hand.show(postgres()).keys("4").wait(2_000);
     let pids: Vec<u32> = rows(&hand).into_iter().map(|(pid, _)| pid).collect();
     let (first, second, third) = (pids[0], pids[1], pids[2]);
-    // A login has started a server of terminals, and that one two shells.
+    // A login has started a terminal server, and that one two shells.
     let mut family = started_by(&[(first, 501), (second, 501), (third, 502)]);
     let report = Arc::make_mut(&mut family.report);
     for process in &mut report.processes {
@@ -97,7 +96,7 @@ fn parents_that_were_never_sampled_have_rows_in_the_tree() {
         }
     }
     hand.show(family.clone()).keys("t").wait(2_000);
-    // The login has nobody else below it.
+    // The login has no other descendants.
     let wanted = [
         (500, String::new()),
         (501, "├─ ".into()),
@@ -106,16 +105,17 @@ fn parents_that_were_never_sampled_have_rows_in_the_tree() {
         (502, "└─ ".into()),
         (third, "   └─ ".into()),
     ];
-    // The family stands where its first member did, and all others are still there.
+    // The family is at the place of its first member, and all other rows are still there.
     assert_eq!(rows(&hand)[..6], wanted, "{}", hand.frame());
     assert_eq!(rows(&hand).len(), pids.len() + 3);
     let frame = hand.frame();
     assert!(frame.contains("bash") && frame.contains("tmux"), "{frame}");
-    // Selected, it says what it is, and stays with the next report.
+    // When selected, the detail line says what the row is, and the row stays with the next report.
     hand.keys("gj").show(family).wait(2_000);
     let frame = hand.frame();
     assert!(frame.contains("bash[501] has no samples"), "{frame}");
-    // Narrowed to, it is itself with all below it, be they started later; a leaf is itself alone.
+    // Narrowing to it includes all its descendants, even if they start later. A leaf is only
+    // itself.
     let narrowed = |hand: &mut Hand, keys: &str| {
         let before = hand.app.knobs.scope.len();
         hand.keys(keys);
@@ -136,7 +136,7 @@ fn parents_that_were_never_sampled_have_rows_in_the_tree() {
         "{part:?}"
     );
     assert!(words.ends_with(&format!("[{first}]")), "{words}");
-    // As a list there are only those that were sampled.
+    // The list contains only processes with samples.
     hand.code(KeyCode::F(5)).wait(2_000);
     assert_eq!(rows(&hand).len(), pids.len(), "{}", hand.frame());
 }
@@ -233,7 +233,7 @@ fn a_leaf_of_the_tree_is_not_offered_to_be_opened() {
     assert!(root.contains("open") && root.contains("hot path"), "{root}");
 }
 
-/// The processes and threads of [`postgres`], and `count` more threads of java, all called
+/// Returns the processes and threads of [`postgres`], and `count` more threads of java, all called
 /// `pool`, with two samples each, one of them in the kernel.
 fn with_pool(count: u32) -> Snapshot {
     let mut snapshot = postgres();
@@ -253,7 +253,7 @@ fn with_pool(count: u32) -> Snapshot {
     snapshot
 }
 
-/// The rows of threads on the screen: their names, how many each stands for, their samples.
+/// Returns the rows of threads on the screen: name, number of threads, samples.
 fn thread_rows(hand: &Hand) -> Vec<(String, usize, u64)> {
     let (table, report) = (&hand.app.views.threads, &hand.app.shown.report);
     let lines = table.lines(report);
@@ -282,7 +282,7 @@ fn threads_of_one_name_are_one_row() {
         "{}",
         hand.frame()
     );
-    // One by one, and back: what is selected stays selected.
+    // The selection is kept when grouping is switched off and on again.
     let selected = |hand: &Hand| {
         let (table, report) = (&hand.app.views.threads, &hand.app.shown.report);
         let line = table.selected(report).expect("a row");
@@ -294,10 +294,10 @@ fn threads_of_one_name_are_one_row() {
     hand.keys("o");
     assert_eq!(selected(&hand), (5_000, 300));
     assert_eq!(thread_rows(&hand), grouped);
-    // Sorted by kernel share, half of the pool's samples are more than of all but one.
+    // Sorted by kernel share, the pool with its half of samples in the kernel comes second.
     hand.keys(">").wait(2_000);
     assert_eq!(thread_rows(&hand)[1], row("pool", 300, 600));
-    // Narrowed to, it is all of them.
+    // Narrowing to the group includes all of its threads.
     hand.keys("\n");
     let narrowed = hand.app.knobs.scope.last().expect("a scope");
     assert_eq!(&*narrowed.words, "300 threads pool");
@@ -322,7 +322,8 @@ fn threads_of_one_name_have_a_row_each_where_there_is_room() {
         pool.map(|(_, count, _)| count).collect()
     };
     assert_eq!(pool(&hand), [1, 1, 1], "{}", hand.frame());
-    // One of them is selected: with too many it is in the row of all, and then one again.
+    // A selected thread is in the row of all when there are too many, and has its own row again
+    // later.
     hand.keys("G").show(with_pool(300)).wait(2_000);
     assert_eq!(pool(&hand), [300], "{}", hand.frame());
     let selected = |hand: &Hand| {
@@ -334,7 +335,7 @@ fn threads_of_one_name_have_a_row_each_where_there_is_room() {
     hand.show(with_pool(2)).wait(2_000);
     assert_eq!(pool(&hand), [1, 1], "{}", hand.frame());
     assert_eq!(selected(&hand), ("pool".into(), 1, false));
-    // The screen decides no more once the user has.
+    // Once the user has decided, the size of the screen does not matter any more.
     hand.keys("o");
     assert_eq!(pool(&hand), [2]);
     hand.show(with_pool(3)).wait(2_000);
@@ -358,7 +359,7 @@ fn a_group_stays_selected_whoever_comes_and_goes() {
     }
     hand.show(with_pool(0)).wait(2_000);
     assert_eq!(selected(&hand), ("pool".into(), 2, true));
-    // Marked, it stands for all that it has when the scope is narrowed.
+    // A marked group includes all threads that it has when the scope is narrowed.
     hand.show(with_pool(4)).wait(2_000);
     hand.keys("v").keys("gv").show(with_pool(5)).wait(2_000);
     hand.keys("\n");
@@ -413,7 +414,8 @@ fn processes_of_one_unit_are_one_row() {
     let narrowed = hand.app.knobs.scope.last().expect("a scope");
     assert_eq!(&*narrowed.words, "2 processes of ob.service");
     assert!(matches!(&narrowed.part, CountedAlone::Processes(all) if all.len() == 2));
-    // A unit has no parent: as a tree they stand one by one, and in units without a tree.
+    // A unit has no parent: in the tree, processes are not grouped, and grouping by unit ends the
+    // tree.
     hand.keys("\u{8}").wait(2_000).keys("t");
     let is = |hand: &Hand| {
         let table = &hand.app.views.processes;
@@ -456,7 +458,7 @@ fn a_server_and_those_that_it_has_forked_are_one_line() {
         .find(|line| line.count() > 1)
         .expect("a group");
     assert_eq!((line.count(), line.row.samples), (2, whole));
-    // In different units, and with the marks of neither.
+    // They belong to different units, so the row shows neither.
     assert_eq!(line.row.details.cgroup, None);
     hand.looks_like("processes-commands-80x24");
     hand.keys("\n");
@@ -520,12 +522,12 @@ fn beside_a_unit_stand_the_threads_of_all_its_processes() {
     assert_eq!(tids(&hand), [2_231, 2_232, 2_214, 2_210, 988]);
     hand.control('w');
     hand.keys("jj");
-    // Who joins the unit takes nobody's selection away.
+    // A new process in the unit does not change the selection.
     hand.show(in_one_unit(&[988, 2_210, 7_731])).wait(2_000);
     let (table, report) = (&hand.app.views.own_threads, &hand.app.shown.report);
     let selected = table.selected(report).map(|line| line.row.tid);
     assert_eq!(selected, Some(2_214));
-    // One by one again: those of the selected process.
+    // Without grouping: the threads of the selected process.
     hand.control('w');
     hand.keys("o").wait(2_000);
     assert_eq!(tids(&hand), [2_231, 2_232, 2_214, 2_210]);

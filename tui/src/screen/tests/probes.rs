@@ -1,4 +1,4 @@
-//! Probes of functions: how they look, and what keys ask for.
+//! Tests of the view of probes, and of the effects of its keys.
 
 use super::knobs::recorded;
 use super::*;
@@ -32,7 +32,7 @@ fn order(hand: &Hand) -> &ProbeOrder {
     }
 }
 
-/// On the first function that is not the kernel's.
+/// Selects the first function that is not in the kernel, and returns its name.
 fn on_a_function(hand: &mut Hand) -> String {
     hand.keys("1/IndexNext\n");
     let report = &hand.app.shown.report;
@@ -116,7 +116,7 @@ fn keys_are_about_the_selected_one() {
     let ProbeOrder::Values { number: 1, values } = order(&hand) else {
         panic!("{:?}", hand.effects);
     };
-    // What was read before goes on being read.
+    // A value that was already read is still read.
     let texts: Vec<&str> = values.iter().map(|value| value.text.as_str()).collect();
     assert_eq!(texts, ["arg1", "arg2"]);
     hand.keys("varg0\n");
@@ -153,7 +153,7 @@ fn what_was_ordered_last_is_selected() {
     assert_eq!(selected.map(|probe| probe.number), Some(2));
 }
 
-/// A recording with a probe that counted in two seconds, and no samples.
+/// Returns a recording with a probe that counted in two seconds, and without samples.
 fn recording() -> profile::View {
     use profile::probes::{CallTally, ProbeAbout, ProbeEnd, ProbeFrame, ValueAbout, ValueTally};
     let mut store = profile::Store::new(profile::Limits::default());
@@ -229,14 +229,14 @@ fn probes_of_a_recording_are_shown_and_stay_as_they_are() {
         assert!(hand.effects.is_empty(), "{key}: {:?}", hand.effects);
         assert!(hand.frame().contains(why), "{key}:\n{}", hand.frame());
     }
-    // Of the last two seconds only what was counted in them.
+    // A window of two seconds has only the counts of these seconds.
     let window = profile::TimeRange::between(11_000_000_000, 13_000_000_000);
     let probes = engine::probes::recorded(&view, window);
     let seen = probes.list[0].seen.as_ref().unwrap();
     assert_eq!((seen.calls, seen.time), (200, Duration::from_secs(2)));
     assert_eq!(seen.trend, [0, 200]);
     assert_eq!(seen.calls_per_second, 100.0);
-    // Before it was placed there is nothing to tell.
+    // Before the probe was placed there are no counts.
     let window = profile::TimeRange::between(0, 9_000_000_000);
     assert_eq!(engine::probes::recorded(&view, window).list[0].seen, None);
     let mut hand = Hand::new(80, 24);

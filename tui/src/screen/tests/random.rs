@@ -14,7 +14,7 @@ use proptest::prelude::*;
 enum Deed {
     Key(KeyCode, bool),
     Snapshot(u64),
-    /// One that has stacks.
+    /// A snapshot that has stacks.
     Stacks(u64),
     Resize(u16, u16),
     Mouse(MouseEventKind, u16, u16),
@@ -102,8 +102,8 @@ proptest! {
         rules::frame(&hand.app, &ASCII);
     }
 
-    /// Whatever arrives and however the terminal changes: the selected function
-    /// stays selected, on the same line if the terminal stays as it is.
+    /// Whatever arrives and however the terminal changes, the selected function stays selected, and
+    /// on the same line if the size of the terminal does not change.
     #[test]
     fn a_selection_sticks(
         start in 1usize..25,
@@ -125,8 +125,8 @@ proptest! {
             let owner = report.owners[frame.0 as usize];
             let held = hand.selected().expect("a selection");
             prop_assert!(held == expected || held == owner, "{held:?} {expected:?}");
-            // A function that joined another in one snapshot may be a function
-            // of its own again in an older one; the selection went along.
+            // A function that was merged with another one in one snapshot may be separate again in
+            // an older one; the selection has moved along.
             frame = held;
             let functions = &hand.app.views.functions.table;
             if hand.app.geometry() == geometry {
@@ -142,7 +142,7 @@ proptest! {
     fn a_frozen_screen_does_not_change(numbers in prop::collection::vec(0u64..40, 1..10)) {
         let mut hand = Hand::new(80, 24);
         hand.show(step(0)).keys("jj").wait(2_000).keys(" ");
-        // All but the line that counts the time and the samples that wait.
+        // All lines except the one with the time and the number of waiting samples.
         let still = |hand: &Hand| {
             let frame = hand.frame();
             let lines = frame.lines().enumerate().filter(|(at, _)| *at != 3);
@@ -155,8 +155,8 @@ proptest! {
         }
     }
 
-    /// The sample count of the header is what the numbers below it are shares of, and
-    /// what they add up to, also while an answer is on its way.
+    /// The number of samples in the header is what the numbers below it are shares of, and what
+    /// they add up to, even while an answer is still to come.
     #[test]
     fn header_and_body_count_the_same_samples(
         view in prop::sample::select(vec!["1", "2", "3", "4", "5", "1\n"]),

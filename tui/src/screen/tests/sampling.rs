@@ -1,4 +1,4 @@
-//! How samples are taken: the dialog, and what a changed rate looks like.
+//! Tests of the dialog about sampling, and of views after the rate was changed.
 
 use super::knobs::recorded;
 use super::*;
@@ -85,8 +85,7 @@ fn where_it_cannot_be_changed_it_is_said_why() {
     assert_eq!(hand.effects, []);
 }
 
-/// Samples of 4 s at 99 Hz and of 6 s at 499 Hz, and those of the first 4 count as
-/// 499 / 99.
+/// Samples of 4 s at 99 Hz and of 6 s at 499 Hz. Those of the first 4 s are weighted by 499 / 99.
 #[test]
 fn a_window_of_two_rates_counts_all_at_the_higher_one() {
     let mut hand = Hand::new(80, 24);

@@ -1,4 +1,4 @@
-//! The map of time.
+//! Tests of the map of time.
 
 use super::*;
 use crate::calendar::SECOND_NS;
@@ -37,7 +37,7 @@ fn rows_may_be_cpus_or_threads() {
         hand.keys("o");
         assert_eq!(sum(&hand), all);
         hand.looks_like(&format!("time-{rows}-80x24"));
-        // Whole seconds are marked, whatever the row.
+        // Whole seconds are marked, in whatever row the cursor is.
         hand.keys("hhvlj");
         let (from, to) = hand.app.views.time.stretch().expect("a stretch");
         assert_eq!((from % SECOND_NS, to - from), (0, 2 * SECOND_NS));
@@ -81,7 +81,7 @@ fn what_is_marked_becomes_the_window_of_every_view() {
         3_277 + 21,
         "all that is kept"
     );
-    // The newest six seconds but one, from the third row on.
+    // The newest six seconds except the last one, from the third row on.
     hand.keys("hhhhhjjvllllkk");
     let (from, to) = hand.app.views.time.marked().expect("a mark");
     assert_eq!((to.second - from.second, from.row, to.row), (4, 2, 0));
@@ -97,7 +97,7 @@ fn what_is_marked_becomes_the_window_of_every_view() {
     assert!(matches!(hand.app.knobs.window, Window::Between { .. }));
     assert_eq!(hand.app.shown.report.samples, marked);
     assert!(hand.frame().contains("marked (3.9s)"), "{}", hand.frame());
-    // The map still shows everything.
+    // The map still shows all samples.
     let map = &hand.app.views.time.answer().expect("an answer").all;
     assert_eq!(map.cells.iter().sum::<u64>(), 3_277 + 21);
     for view in ["1", "2", "3", "4", "5"] {

@@ -1,4 +1,4 @@
-//! The call tree.
+//! Tests of the call tree.
 
 use super::*;
 use crate::fixture::tree_step;
@@ -10,7 +10,7 @@ fn tree(width: u16, height: u16) -> Hand {
     hand
 }
 
-/// Name and share of the selected row, and its line on the screen.
+/// Returns name and samples of the selected row, and its line on the screen.
 fn selected(hand: &Hand) -> (String, u64, usize) {
     let tree = &hand.app.views.tree;
     let row = tree.selected().expect("a selected row");
@@ -100,7 +100,7 @@ fn the_callers_of_a_function_are_a_tree() {
     hand.looks_like("tree-callers");
     hand.keys("\u{8}");
     assert_eq!(hand.app.view, ViewId::Functions);
-    // What never was on top of a stack is found from the root.
+    // A function that was never on top of a stack is searched for from the root.
     hand.keys("/main$\nn").keys("t");
     let (name, samples, _) = selected(&hand);
     assert!(name == "main" || name == "__libc_start_main", "{name}");
@@ -160,7 +160,7 @@ fn a_run_of_frames_is_one_row_until_it_is_opened() {
     assert!(!hand.frame().contains(run));
     hand.wait(2_000).show(tree_step(0));
     assert_eq!(row_count(&hand), before + 3);
-    // Whoever closes it finds it folded again.
+    // After closing its parent, the run is folded again.
     hand.keys("kkkhk").wait(2_000).show(tree_step(4));
     assert!(hand.frame().contains(run), "{}", hand.frame());
     hand.keys("/^PortalRun\n\u{1b}");
@@ -195,7 +195,8 @@ fn a_row_that_vanished_is_not_doubled_by_a_comparison() {
         let rows = frame.lines().filter(|line| line.contains("bgworker"));
         let rows: Vec<&str> = rows.filter(|line| line.contains("gone")).collect();
         assert_eq!(rows.len(), 1, "{frame}");
-        // It fell, or what it was in the baseline is not known: it did not rise.
+        // The function shrank, or its samples in the baseline are not known. In no case did it
+        // grow.
         assert!(!rows[0].contains('▲'), "{frame}");
         assert_eq!(rows[0].contains("-16.2     16.2"), keys == "b=", "{frame}");
     }
@@ -228,7 +229,7 @@ fn rows_wait_while_keys_are_pressed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// No fold key takes the selection away from a row, and nothing breaks.
+    /// Keys that fold and unfold keep a row selected, and no rule is broken.
     #[test]
     fn folds_keep_the_selection(
         deeds in prop::collection::vec(
@@ -247,7 +248,7 @@ proptest! {
             if matches!(key, '\n' | 'E' | 'C') && is_held || opens {
                 let after = selected(&hand);
                 prop_assert_eq!(&after.0, &before.0);
-                // A small row that was selected before joins the rest.
+                // A small row that was selected before becomes a part of the rest.
                 if after.0 != "rest" {
                     prop_assert_eq!(after.1, before.1);
                 }
@@ -329,8 +330,8 @@ fn a_function_is_found_the_other_way_round_where_one_looks_for_it() {
         ("heap_hot_search_buffer".into(), 1),
         "its own row"
     );
-    // Most of its samples are below a deep stack; it is nearest below what it called
-    // last.
+    // Most of its samples are below a deep stack. The nearest place is below the function that it
+    // called last.
     let mut hand = tree(80, 24);
     hand.keys("/^ExecutorRun\n\u{1b}I").wait(2_000);
     assert_eq!(way(&hand), ("ExecutorRun".into(), 2));

@@ -1,4 +1,4 @@
-//! Time waited: how many waits and how long, and leaving out those for work.
+//! Tests of waiting time: number and length of waits, and leaving out waits for work.
 
 use super::knobs::line;
 use super::*;
@@ -16,7 +16,7 @@ fn functions_have_waits_mean_and_longest() {
     let mut wide = Hand::new(160, 45);
     wide.show(waiting());
     assert!(wide.frame().contains("LAST 10s"), "{}", wide.frame());
-    // Where there is no room the line below has them.
+    // If there is no room for the columns, the detail line has the numbers.
     let mut narrow = Hand::new(60, 20);
     narrow.show(waiting()).keys("jj");
     assert!(!narrow.frame().contains("LONGEST"));
@@ -37,7 +37,7 @@ fn an_estimate_says_how_it_was_made() {
     let text = hand.frame().replace('\n', " ");
     assert!(text.contains("in futex, flock"), "{text}");
     assert!(text.contains("40 waits, mean 120ms"), "{text}");
-    // The page of a function counts what ends in the queue as one wait.
+    // The page of a function counts a wait that ends in the queue as one wait.
     hand.keys("/handle_order\n\n");
     let text = hand.frame();
     assert!(
@@ -73,7 +73,7 @@ fn a_key_leaves_out_waits_for_work() {
 fn threads_and_processes_have_a_bar_of_their_states() {
     let mut hand = Hand::new(80, 24);
     hand.show(waiting()).keys("5o");
-    // Two of one name have one bar for both.
+    // Two threads with the same name have one common bar.
     let frame = hand.frame();
     let both = frame.lines().find(|line| line.contains("worker ×2"));
     assert!(
@@ -84,7 +84,7 @@ fn threads_and_processes_have_a_bar_of_their_states() {
     let frame = hand.frame();
     // Exactly half of the time on a CPU.
     assert!(frame.contains("RRRRRRLLLLLL"), "{frame}");
-    // It waits since before the window, and has no sample.
+    // This thread has been waiting since before the window, and has no sample.
     assert!(frame.contains("lock since >112s"), "{frame}");
     hand.keys("Gi");
     let text = hand.frame().replace('\n', " ");
@@ -92,7 +92,7 @@ fn threads_and_processes_have_a_bar_of_their_states() {
     assert!(text.contains("R runs, Q in the queue"), "{text}");
     hand.keys("\u{1b}4");
     hand.looks_like("waiting-processes-80x24");
-    // A filter is about samples: who has none goes.
+    // A filter applies to samples, so a thread without samples disappears.
     hand.keys("5g\\state:lock\n");
     assert!(!hand.frame().contains("stuck"), "{}", hand.frame());
 }
@@ -104,7 +104,7 @@ fn the_map_of_time_has_the_states_of_threads() {
     hand.looks_like("waiting-time-80x24");
     let frame = hand.frame();
     assert!(frame.contains("R run Q line C cap L lock"), "{frame}");
-    // On a CPU, then for a lock.
+    // The thread was on a CPU, and then waited for a lock.
     let row = frame.lines().find(|line| line.contains("4123 worker"));
     assert!(row.is_some_and(|row| row.contains("RRRLLLLLL")), "{frame}");
 }
@@ -135,7 +135,7 @@ fn who_has_the_lock_is_told_first_and_explained() {
         .position(|line| line.row.tid == 4_123)
         .expect("its row");
     hand.keys(&"j".repeat(at));
-    // All of it is at the beginning of the line, which is cut at 80 columns.
+    // The whole sentence is at the beginning of the line, which is cut at 80 columns.
     let line = hand.frame().lines().nth(22).unwrap_or_default().to_owned();
     assert!(line.contains("now held by thread 4122"), "{}", hand.frame());
     hand.keys("i");
@@ -143,7 +143,7 @@ fn who_has_the_lock_is_told_first_and_explained() {
     assert!(text.contains("now held by thread 4122"), "{text}");
 }
 
-/// Nanoseconds are never written as a bare number, and never called samples.
+/// Nanoseconds are never shown as a bare number, and never called samples.
 #[test]
 fn time_is_written_as_time_in_every_view() {
     for unit in ["", "%", "%%"] {
@@ -174,7 +174,7 @@ fn a_run_without_waits_counts_them_once_they_are_asked_for() {
     assert!(line(&hand, 1).contains("on-CPU"), "{}", hand.frame());
     hand.show(waits_later());
     hand.looks_like("waits-later-80x24");
-    // The screen changes by itself, and says how much of the window is counted.
+    // The screen changes by itself, and the header says how much of the window is counted.
     assert!(line(&hand, 1).contains("off-cpu"), "{}", hand.frame());
     assert!(line(&hand, 1).contains("win 10s (6s)"), "{}", hand.frame());
     assert!(hand.frame().contains("waits are counted from now on"));
@@ -184,7 +184,7 @@ fn a_run_without_waits_counts_them_once_they_are_asked_for() {
         text.contains("last 5.6 s (waits counted since 00:19:46 UTC)"),
         "{text}"
     );
-    // The map of all that is kept says what its empty seconds are.
+    // The map of all time explains its empty seconds.
     hand.keys("\u{1b}6");
     assert!(
         hand.frame().contains("counted since 00:19:46 UTC"),
@@ -200,10 +200,11 @@ fn a_run_without_waits_counts_them_once_they_are_asked_for() {
     hand.keys("\u{1b}1c");
     assert!(line(&hand, 1).contains("wall"), "{}", hand.frame());
     assert!(line(&hand, 1).contains("win 10s (6s)"), "{}", hand.frame());
-    // A window behind that moment is as long as it says.
+    // A window that starts after that time is complete.
     hand.keys(":window 5s\n");
     assert!(line(&hand, 1).contains("win 5s  "), "{}", hand.frame());
-    // What threads did is known for a part of the window also where time on CPUs is shown.
+    // The states of threads are known for only a part of the window, also when time on CPUs is
+    // shown.
     hand.keys(":window 10s\n:metric on-cpu\n5");
     assert!(line(&hand, 1).contains("win 10s  "), "{}", hand.frame());
     assert!(
@@ -230,7 +231,7 @@ fn each_metric_of_waits_can_be_asked_for_by_its_name() {
         assert_eq!(hand.effects, [Effect::CountWaits]);
         hand.show(waits_later());
         assert!(line(&hand, 1).contains(name), "{}", hand.frame());
-        // A step back shows what was shown before.
+        // A step back shows the previous metric.
         hand.keys("\u{8}");
         assert!(line(&hand, 1).contains("on-CPU"), "{}", hand.frame());
         hand.keys(&format!(":metric {name}\n"));

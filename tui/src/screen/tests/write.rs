@@ -1,4 +1,4 @@
-//! The write dialog.
+//! Tests of the write dialog.
 
 use super::Hand;
 use crate::app::mode::Mode;
@@ -50,7 +50,7 @@ fn the_dialog_at_every_size() {
     }
 }
 
-/// Of which it was asked how much room there is.
+/// Returns the folders whose free space was asked for.
 fn folders(hand: &Hand) -> Vec<String> {
     let asked = hand.effects.iter().filter_map(|effect| match effect {
         Effect::Measure(folder) => Some(folder.to_string_lossy().into_owned()),
@@ -59,7 +59,7 @@ fn folders(hand: &Hand) -> Vec<String> {
     asked.collect()
 }
 
-/// The file of which it was asked how large it would be.
+/// Returns the file whose size was asked for.
 fn weighed(hand: &Hand) -> Option<Content> {
     let mut asked = hand.effects.iter().filter_map(|effect| match effect {
         Effect::Weigh(content) => Some(content.clone()),
@@ -68,7 +68,7 @@ fn weighed(hand: &Hand) -> Option<Content> {
     asked.next()
 }
 
-/// Answers what the dialog has asked.
+/// Answers the question of the dialog about its folder.
 fn measured(hand: &mut Hand, free_bytes: Result<u64, String>, owner: Option<&str>) {
     let asked = folders(hand).pop().expect("it was asked for");
     hand.event(Event::Measured(Room {
@@ -79,7 +79,7 @@ fn measured(hand: &mut Hand, free_bytes: Result<u64, String>, owner: Option<&str
     }));
 }
 
-/// How the job that was asked for is to be written.
+/// Returns how the requested job is to be written.
 fn manner(hand: &Hand) -> Manner {
     match job(hand).content {
         Content::Profile { manner, .. } => manner,
@@ -87,7 +87,7 @@ fn manner(hand: &Hand) -> Manner {
     }
 }
 
-/// To the option that is so many fields before the first.
+/// Moves to the option that is this many fields before the first one.
 fn option(hand: &mut Hand, back: usize) {
     for _ in 0..back {
         hand.code(KeyCode::BackTab);
@@ -118,7 +118,7 @@ fn room_is_asked_for_where_the_file_is_to_be() {
     assert_eq!(folders(&hand), ["/"]);
     assert!(!hand.frame().contains("free  "), "that was elsewhere");
     hand.keys("mnt/");
-    // One question at a time: a folder may not answer.
+    // Only one question at a time, because a folder may not answer.
     assert!(folders(&hand).is_empty());
     hand.event(Event::Measured(Room {
         folder: "/".into(),
@@ -152,12 +152,12 @@ fn options_go_along_with_the_file() {
         ..Manner::default()
     };
     assert_eq!(manner(&hand), wanted);
-    // Its name tells nothing either.
+    // The proposed name does not contain names either.
     assert_eq!(
         job(&hand).path.to_str(),
         Some("proftop-19700101T000312Z.folded")
     );
-    // The next one begins like that.
+    // The next file starts with the same options.
     hand.keys("w\n");
     assert_eq!(manner(&hand), wanted);
 }
@@ -178,7 +178,7 @@ fn the_size_is_asked_for_once_a_shape() {
     hand.code(KeyCode::Down);
     let second = weighed(&hand).and_then(|content| content.shape());
     assert_ne!(second, Some(first));
-    // That of another file says nothing of this one.
+    // The size of another file is not shown for this one.
     hand.event(Event::Weighed(first, 8_600_000));
     assert!(!hand.frame().contains("about"), "{}", hand.frame());
     option(&mut hand, SYMBOLS);
@@ -193,7 +193,7 @@ fn the_size_is_asked_for_once_a_shape() {
     assert!(hand.frame().contains("writing… 25%  "), "{}", hand.frame());
     hand.event(Event::Progress(3_000_000));
     assert!(hand.frame().contains("writing… 2 MB"), "more samples came");
-    // The line is no longer its own.
+    // The detail line shows something else now.
     hand.keys("j").event(Event::Progress(3_500_000));
     assert!(!hand.frame().contains("writing…"));
 }
@@ -242,7 +242,7 @@ fn symbols_and_build_ids_can_be_left_out() {
         ..Manner::default()
     };
     assert_eq!(manner(&hand), wanted);
-    // Of the screen neither can be had.
+    // The screen cannot be written without them.
     hand.keys("w");
     option(&mut hand, BUILD_IDS);
     hand.code(KeyCode::Up);
@@ -274,7 +274,7 @@ fn what_a_format_cannot_do_is_not_chosen() {
     assert!(manner(&hand).hides_names);
 }
 
-/// Begins to write a file every ten seconds, and the first is written.
+/// Starts to write a file every ten seconds, and lets the first one be written.
 fn repeating() -> Hand {
     let mut hand = hand(80, 24);
     hand.keys("w").code(KeyCode::Tab);
@@ -321,7 +321,7 @@ fn files_follow_one_another() {
     }));
     assert_eq!(detail(&hand), before, "the line stays whose it is");
     assert!(hand.frame().contains("writes every 10 s (2)"));
-    // A file that is there is not overwritten.
+    // An existing file is not overwritten.
     assert_eq!(next_path(&mut hand, 0).as_deref(), Some("a-3.pft"));
     hand.event(Event::Repeated(Written::Exists(Box::new(first))));
     assert_eq!(job(&hand).path.to_str(), Some("a-4.pft"));
@@ -365,7 +365,7 @@ fn they_end_when_somebody_says_so_and_with_the_target() {
             .contains("no more files are written: 2 files so far")
     );
     assert_eq!(next_path(&mut hand, 60_000), None);
-    // Of what is over there is one file.
+    // When the target has ended, only one file can be written.
     hand.keys("w");
     option(&mut hand, REPEAT);
     hand.keys(" 5");
@@ -442,7 +442,7 @@ fn the_proposed_name_says_what_is_in_the_file() {
         Mode::Write(dialog) => dialog.file.text().to_owned(),
         mode => panic!("{mode:?}"),
     };
-    // A .pft holds all that is kept, whatever the screen is narrowed to.
+    // A .pft contains all samples that are kept, whatever the screen is narrowed to.
     let whole = name(&hand);
     assert!(
         whole.contains("-postgres_4121") && whole.ends_with(".pft"),
@@ -460,7 +460,7 @@ fn enter_writes_and_escape_does_not() {
     assert!(hand.effects.is_empty() && matches!(hand.app.mode, Mode::Browse));
     hand.keys("w\n");
     let job = job(&hand);
-    // By the clock of the samples, which begins in 1970 here.
+    // The time is that of the samples, whose clock starts in 1970 here.
     assert_eq!(
         job.path.to_str(),
         Some("proftop-db-01-postgres_4121-19700101T000312Z.pft")
@@ -508,7 +508,7 @@ fn a_typed_name_keeps_up_with_the_format() {
     hand.keys("mine.pft").code(KeyCode::Down);
     hand.keys("\n");
     assert_eq!(job(&hand).path.to_str(), Some("mine.pb.gz"));
-    // The other way round as well.
+    // The format follows the typed extension as well.
     hand.keys("w").code(KeyCode::Tab);
     hand.control('u');
     hand.keys("mine.folded\n");
@@ -540,7 +540,7 @@ fn it_asks_what_is_written() {
     );
     hand.keys("\n");
     assert_eq!(whole(&hand), (true, "pft"));
-    // A .pft always is all: a part of it is of another format.
+    // A .pft always contains all samples, so a part of them needs another format.
     hand.keys("w").code(KeyCode::BackTab).code(KeyCode::Left);
     assert!(
         hand.frame()
@@ -549,7 +549,7 @@ fn it_asks_what_is_written() {
     assert!(hand.frame().contains("(*) .pb.gz"), "{}", hand.frame());
     hand.code(KeyCode::Down).keys("\n");
     assert_eq!(whole(&hand), (false, "folded"));
-    // All of it in that format.
+    // All samples in that format.
     hand.keys("w").code(KeyCode::BackTab).code(KeyCode::Left);
     hand.code(KeyCode::Down).keys(" ");
     assert!(hand.frame().contains("(*) all that is kept") && hand.frame().contains("(*) .folded"));

@@ -71,10 +71,8 @@ impl CodeAnswer {
         let function = ask.view.function(id);
         let selection = ask.select(cancel)?;
         let code = match function.role {
-            /// Entries of other roles stand for a sum or for the end of a stack, which have no
-            /// code.
             Role::Function => selection.code(id, cancel).ok()?,
-            // The entry stands for a sum or for the end of a stack, which have no code.
+            // Entries of other roles stand for a sum or for the end of a stack, which have no code.
             _ => FunctionCode::default(),
         };
         let body = if code.addresses.is_empty() {

@@ -143,7 +143,6 @@ fn render_title(
     buffer.set_string(x, heads.y, end, theme.heads());
 }
 
-/// Returns the key of an action and a name, `o: asm `; the name alone if there is no key.
 /// Returns the key of an action and a name, as `o: asm `, or only the name if the action has no
 /// key.
 fn named(cx: &Context<'_>, action: Action, name: &str) -> String {

@@ -33,7 +33,6 @@ impl Code {
         }
     }
 
-    /// The file and the line that an editor is to open; line 1 if the selected row has none.
     /// Returns the file and the line that an editor opens. It is line 1 if the selected row has no
     /// line.
     pub fn source_here(&self) -> Result<(PathBuf, u32), NoSource> {

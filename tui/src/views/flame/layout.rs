@@ -47,9 +47,8 @@ pub struct Bar {
 
 /// Which frames have rows of their own.
 #[derive(Debug, Clone, Copy)]
-/// All frames.
 pub enum Folding<'a> {
-    /// All of them.
+    /// All frames.
     None,
     /// Of a run of frames with one child each, only the last one has a row. The run that contains
     /// the frame `held`, given as a way from the zoomed frame, is shown frame by frame.

@@ -124,7 +124,7 @@ impl View for Flame {
         self.has_zoomed_since(before.map_or(0, FlamePosition::zooms)) && self.zoom_out()
     }
 
-    /// These actions undo the zoom, so that the history needs a step to come back.
+    /// These actions leave the zoom, so that the history needs a step to come back to it.
     fn is_a_step(&self, action: Action) -> bool {
         matches!(action, Action::Invert | Action::Group)
     }

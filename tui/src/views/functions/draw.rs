@@ -361,7 +361,6 @@ fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Room for the numbers of a function in the line below the rows.
 /// Room for the numbers of a function in the detail line.
 const NUMBERS_WIDTH: usize = 48;
 
