@@ -162,7 +162,7 @@ mod tests {
         assert!(rustix::process::geteuid().is_root());
         assert!(fs::write(roots.join("still"), "root").is_ok());
 
-        // A symbolic link in the path of the file is refused.
+        // A link to a folder of root does not help: files are written with the user's rights.
         let state = home.join(".local/state/proftop");
         fs::remove_dir_all(&state).expect("ours");
         std::os::unix::fs::symlink(&roots, &state).expect("a link");

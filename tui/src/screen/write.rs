@@ -77,8 +77,8 @@ fn keys(app: &App, dialog: &WriteDialog, width: u16) -> &'static str {
     }
 }
 
-/// Returns the size of the file and the free space, such as `about 8 MB in /srv, 41.0 GB free`. It
-/// is a warning if the file does not fit.
+/// Returns the size of the file and the free space, such as `about 8 MB   in /srv, 41.0 GB free`.
+/// It is a warning if the file does not fit.
 fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
     let size = dialog.size();
     let free = dialog
@@ -103,7 +103,7 @@ fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
     (words.join("   "), style)
 }
 
-/// Returns the free space in the folder, such as `in /srv, 41.0 GB free the file will be ann's
+/// Returns the free space in the folder, such as `in /srv, 41.0 GB free   the file will be ann's
 /// (sudo)`.
 fn room_words(room: &Room) -> String {
     let free = match &room.free_bytes {

@@ -128,7 +128,7 @@ fn exited(app: &App, words: &str, at_ns: u64) -> String {
     format!("EXITED {words} at {time} {zone}. Data kept.")
 }
 
-/// Returns the sentence about a recording, such as `FILE 60 s from db-01, 3 days ago (2026-11-18
+/// Returns the sentence about a recording, such as `FILE   60 s from db-01, 3 days ago (2026-11-18
 /// 14:03:02 UTC). Not live.`
 fn file(app: &App, lacks: Option<&str>, taken: Option<(u64, Duration)>) -> String {
     let snapshot = &app.shown;

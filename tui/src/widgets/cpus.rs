@@ -77,7 +77,7 @@ impl Busy {
         Busy { samples, full }
     }
 
-    /// Returns the text after the blocks: `3.31 of 16 █ always busy = 990 smp`.
+    /// Returns the text after the blocks: `3.31 of 16   █ always busy = 990 smp`.
     fn words(&self) -> String {
         let all: u64 = self.samples.iter().map(|(_, n)| u64::from(*n)).sum();
         match self.full {
@@ -91,9 +91,9 @@ impl Busy {
     }
 
     /// Returns the blocks, in the first of these forms that fits into `room` cells:
-    /// 1. each CPU with its number: `0█ 1 2▄`,
+    /// 1. each CPU with its number: `0█ 1  2▄`,
     /// 2. the range of numbers, and a block for each CPU: `0-3 █ ▄ `,
-    /// 3. the range, and a block for the busiest CPU of each group of neighbors.
+    /// 3. the range, and a block for the busiest CPU of each group of neighbours.
     fn cells(&self, room: usize) -> String {
         let full = u64::from(match self.full {
             Full::Always(full, _) => full,

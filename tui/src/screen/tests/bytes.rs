@@ -93,7 +93,7 @@ fn frames_are_small() {
     }
 }
 
-/// The worst case: a branching graph, in which neighboring frames belong to different modules.
+/// The worst case: a branching graph, in which neighbouring frames belong to different modules.
 #[test]
 fn flames_are_small() {
     for (width, height, max) in [(80, 24, 6_000), (160, 45, FRAME_BYTES_MAX)] {

@@ -110,7 +110,7 @@ pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
     }
 }
 
-/// Returns ` → 489 smp inclusive` or ` → 2.41s inclusive` for a call. Other instructions reach
+/// Returns `  → 489 smp inclusive` or `  → 2.41s inclusive` for a call. Other instructions reach
 /// other functions only by an interrupt or a fault, which the detail line shows.
 fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
     let is_call = match row {
@@ -209,7 +209,7 @@ pub fn trust(code: &Code) -> Vec<Segment> {
     ]
 }
 
-/// Returns the detail line: `27 samples on line 1713, 11.6% of its code ±4.1 pp 12 inlined from
+/// Returns the detail line: `27 samples on line 1713, 11.6% of its code ±4.1 pp   12 inlined from
 /// add`.
 pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
     let found = code.answer().zip(code.selected());

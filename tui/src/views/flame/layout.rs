@@ -9,7 +9,7 @@
 //!
 //! A frame of `s` samples that starts after `b` samples, in a graph of `n` samples and `w` cells,
 //! has the cells from `b * w / n` to `(b + s) * w / n`, rounded down. Siblings with fewer than
-//! [`NARROWEST`] cells are merged with their neighbors into one bar.
+//! [`NARROWEST`] cells are merged with their neighbours into one bar.
 
 use crate::views::tree::{self, Trees};
 use profile::few;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 /// frame in the next tree.
 pub type Way = Vec<NodeKind>;
 
-/// Frames with fewer cells are merged with their neighbors: a bar of one cell would show nothing,
+/// Frames with fewer cells are merged with their neighbours: a bar of one cell would show nothing,
 /// and cost a slow terminal as much as ten cells.
 const NARROWEST: u32 = 3;
 
-/// One frame, or several merged neighbors of one parent that are too narrow for bars of their own.
+/// One frame, or several merged neighbours of one parent that are too narrow for bars of their own.
 #[derive(Debug, Clone)]
 pub struct Bar {
     pub start: u16,

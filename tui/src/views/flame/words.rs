@@ -170,7 +170,7 @@ pub fn why_empty(flame: &Flame, cx: &Context<'_>) -> String {
     }
 }
 
-/// Returns the detail line: `heap_hot_search_buffer 31.6% of scope ±1.6 pp 1,036 smp 49.4% of
+/// Returns the detail line: `heap_hot_search_buffer  31.6% of scope ±1.6 pp  1,036 smp  49.4% of
 /// parent`.
 pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
     let Some(bar) = flame.selected() else {

@@ -364,7 +364,8 @@ fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
 /// Room for the numbers of a function in the detail line.
 const NUMBERS_WIDTH: usize = 48;
 
-/// Returns the detail line: `233 smp self ±0.9 pp / 1,036 total ±1.6 pp /usr/bin/postgres+0x8f2c0`.
+/// Returns the detail line: `233 smp self ±0.9 pp / 1,036 total ±1.6
+/// pp   /usr/bin/postgres+0x8f2c0`.
 fn line(
     selected: &Line<'_, FunctionRow>,
     cx: &Context<'_>,

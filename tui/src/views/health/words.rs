@@ -6,7 +6,7 @@ use crate::words::{text, units};
 /// The width of a label in cells, of which the last one is blank. Longer names are cut.
 const LABEL_CELLS: usize = 16;
 
-/// Returns a line as ` lost 1,126 7.2% a buffer was full`.
+/// Returns a line as `  lost              1,126    7.2%  a buffer was full`.
 pub fn entry(finding: &Finding) -> String {
     let (number, share) = match finding.value {
         // The line with the command for a module, indented below the module.

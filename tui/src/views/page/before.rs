@@ -66,12 +66,12 @@ impl Neighbours {
         self.samples.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Matches the neighbors in the baseline with the present ones:
+    /// Matches the neighbours in the baseline with the present ones:
     /// 1. The samples in the baseline are summed by name and module, because two functions may have
     ///    both in common.
-    /// 2. Each present neighbor takes the sum of its name and module; the first of several takes
+    /// 2. Each present neighbour takes the sum of its name and module; the first of several takes
     ///    all of it.
-    /// 3. Names that no present neighbor has taken are gone.
+    /// 3. Names that no present neighbour has taken are gone.
     fn new(before: &[Neighbour], then: &View, now: &[Neighbour], today: &View) -> Self {
         let mut was: HashMap<Known, u64> = HashMap::new();
         for neighbour in before {

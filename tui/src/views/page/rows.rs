@@ -165,7 +165,7 @@ fn share(room: usize, callers: usize, callees: usize) -> (usize, usize) {
     (for_callers.max(ROWS_MIN), for_callees)
 }
 
-/// Returns the neighbors that get a row each, and the number and the samples of the others. The
+/// Returns the neighbours that get a row each, and the number and the samples of the others. The
 /// selected one always gets a row.
 fn split(
     all: &[Neighbour],

@@ -43,8 +43,8 @@ pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String 
     }
 }
 
-/// Returns the line of the function itself: `heap_hot_search_buffer 31.6% total self 7.1%
-/// heapam.c:1691 postgres`.
+/// Returns the line of the function itself: `heap_hot_search_buffer   31.6% total   self
+/// 7.1%   heapam.c:1691   postgres`.
 pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
     let function = &page.function;
     let scale = Scale::new(cx, answer.samples);
@@ -71,7 +71,7 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
     format!("{name}   {}", parts.join("   "))
 }
 
-/// Returns the detail line: `916 smp = 88.4% of it ±2.1 pp 28.0% of scope postgres`.
+/// Returns the detail line: `916 smp = 88.4% of it ±2.1 pp   28.0% of scope   postgres`.
 pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
     let found = page
         .answer()

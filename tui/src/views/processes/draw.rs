@@ -363,8 +363,8 @@ pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     }
 }
 
-/// Returns the detail line: `postgres[4121] 3,277 smp = 62.5% of scope ±1.3 pp 393 in the kernel
-/// /usr/lib/postgresql/16/bin/postgres -D /srv/pg user postgres … parent 1`.
+/// Returns the detail line: `postgres[4121]   3,277 smp = 62.5% of scope ±1.3 pp   393 in the
+/// kernel   /usr/lib/postgresql/16/bin/postgres -D /srv/pg   user postgres   …   parent 1`.
 fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
     let process = line.row;
     let details = &process.details;

@@ -254,7 +254,7 @@ fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
 }
 
 /// Returns the detail line: `postgres[4131] of 4121 1,036 smp = 31.6% of scope ±1.6 pp 393 in the
-/// kernel`, or `12 threads postgres of 4121 …`.
+/// kernel`, or `12 threads postgres of 4121   …`.
 fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
     let thread = line.row;
     let (who, pid) = (line.words(), thread.pid);

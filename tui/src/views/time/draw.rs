@@ -9,7 +9,7 @@
 //! ```
 //!
 //! With a row for each thread, rows look like `4131 postgres ░░▒`. If waiting time is counted,
-//! letters show the main state of the thread in each second: `4131 postgres LLRRRQ`.
+//! letters show the main state of the thread in each second: `4131 postgres  LLRRRQ`.
 
 use super::{rows, words};
 use crate::calendar::{self, SECOND_NS};

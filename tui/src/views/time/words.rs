@@ -19,7 +19,8 @@ pub fn why_empty(time: &Time, cx: &Context<'_>) -> &'static str {
     }
 }
 
-/// Returns the detail line: `14:02:40.100 UTC 29 samples in 100 ms v: mark Enter: this second`.
+/// Returns the detail line: `14:02:40.100 UTC   29 samples in 100 ms   v: mark   Enter: this
+/// second`.
 pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     let (Some(answer), Some(spot)) = (time.answer(), time.selected()) else {
         return String::new();

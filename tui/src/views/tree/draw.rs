@@ -475,7 +475,8 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
 /// The action that shows the rows which a row sums up.
 const OPEN: Action = Action::Fold(FoldAction::Toggle);
 
-/// Returns the detail line: `31.6% of scope = 1,036 smp ±1.6 pp 49.4% of parent depth 9 postgres`.
+/// Returns the detail line: `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth
+/// 9   postgres`.
 fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
     let width = room.line;
     let Some(row) = tree.selected() else {
@@ -523,7 +524,7 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
     parts.join("   ")
 }
 
-/// Returns the place of a function, as much as there is room for: `heapam.c:1691 postgres`.
+/// Returns the place of a function, as much as there is room for: `heapam.c:1691   postgres`.
 fn place(function: &Function, room: usize) -> Option<String> {
     let module = text::clean(&function.module).into_owned();
     let file = function.file.as_ref().filter(|_| function.line > 0);

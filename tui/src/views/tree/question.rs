@@ -149,7 +149,7 @@ pub struct Found {
 
 /// Finds a function in all stacks of a tree. Returns `None` if no stack has it.
 /// 1. Each stack is cut behind the first place of the function: that is its way.
-/// 2. Stacks are sorted, so that stacks with the same way are neighbors: their samples are summed.
+/// 2. Stacks are sorted, so that stacks with the same way are neighbours: their samples are summed.
 /// 3. The way with the largest sum is the heaviest. Of the shortest ways, the one with the largest
 ///    sum is the nearest.
 fn find(tree: &CallTree, function: FunctionId) -> Option<Found> {
@@ -168,7 +168,7 @@ fn find(tree: &CallTree, function: FunctionId) -> Option<Found> {
             heaviest = Some((way, samples));
         }
     };
-    // The stacks are sorted, so that those with the same start are neighbors.
+    // The stacks are sorted, so that those with the same start are neighbours.
     for (mut kinds, samples) in tree.stacks() {
         let Some(at) = kinds.iter().position(is_it) else {
             continue;
