@@ -69,6 +69,7 @@ pub fn refuse_terminal() -> Result<(), Failure> {
 pub struct Output {
     place: OutputTarget,
     name: String,
+    /// Whether nothing was written yet.
     is_empty: bool,
 }
 

@@ -166,11 +166,13 @@ struct Run {
     signals: Signals,
     /// The snapshots. `None` once the engine has ended; its last snapshot stays on the screen.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
+    /// Sends commands to the engine.
     control: mpsc::UnboundedSender<Command>,
     /// Puts the terminal back, however the run ends.
     guard: TerminalGuard,
     /// Ends the program if the terminal is gone and the loop does not see it.
     hang_up: HangUp,
+    /// The start of the clock that the app is given.
     started: Instant,
     milestones: Milestones,
     faults: Faults,
@@ -181,7 +183,9 @@ struct Run {
 struct Faults {
     /// Number of panics that the user was informed about.
     told: u64,
+    /// Limits how often handling an event may panic.
     updating: Patience,
+    /// Limits how often drawing may panic.
     drawing: Patience,
 }
 

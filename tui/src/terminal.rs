@@ -41,6 +41,7 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 /// [`enter`](TerminalGuard::enter).
 #[derive(Debug)]
 pub struct TerminalGuard {
+    /// Whether mouse events are sent to us.
     mouse: bool,
 }
 

@@ -36,6 +36,7 @@ struct Facts {
     /// The name in the tab line.
     /// The name in the line of tabs.
     short: &'static str,
+    /// The full name, for sentences and titles.
     name: &'static str,
     /// The name on the command line and in the configuration.
     word: &'static str,

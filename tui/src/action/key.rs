@@ -9,6 +9,7 @@ use std::str::FromStr;
 pub enum Key {
     Char(char),
     Ctrl(char),
+    /// A key without a character, such as an arrow or Enter.
     Code(KeyCode),
 }
 

@@ -19,6 +19,7 @@ const KEYS_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     keys: VecDeque<KeyEvent>,
+    /// When the first of these keys was pressed.
     since: Duration,
 }
 

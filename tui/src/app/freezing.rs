@@ -10,6 +10,7 @@ use std::time::Duration;
 pub struct Freezing {
     /// `None` while the screen follows new samples.
     pub frozen: Option<Frozen>,
+    /// The order to freeze the screen later, if there is one.
     later: Option<FreezeLater>,
 }
 
@@ -18,6 +19,7 @@ pub struct Freezing {
 #[derive(Debug)]
 pub struct Frozen {
     pub since: Duration,
+    /// The newest snapshot, or `None` if none has come since then.
     pub waiting: Option<Arc<Snapshot>>,
 }
 

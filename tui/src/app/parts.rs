@@ -82,6 +82,7 @@ const STRIP_LINES: u16 = 2;
 /// How the screen between the tabs and the detail line is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
+    /// The open view.
     pub view: ViewArea,
     /// The busiest processes, above the view.
     pub busiest: Option<ViewArea>,

@@ -40,7 +40,9 @@ impl Asking {
 /// filter.
 #[derive(Debug, Default)]
 struct OwnReports {
+    /// The report that is being made.
     asked: Option<ReportKey>,
+    /// The report that was received last.
     answered: Option<ReportKey>,
 }
 

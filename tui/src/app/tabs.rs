@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tab {
     pub view: ViewId,
+    /// The column at which the text starts.
     pub start: u16,
     pub text: String,
 }

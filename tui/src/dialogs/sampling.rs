@@ -16,6 +16,7 @@ pub struct SamplingDialog {
     pub sampler: Arc<Sampler>,
     /// The chosen rate in Hz; 0 if the user deleted all digits.
     pub chosen: u32,
+    /// Whether the next digit is appended to the number; otherwise it starts a new one.
     is_typing: bool,
     /// Why the last rate was refused.
     pub problem: Option<String>,

@@ -27,13 +27,17 @@ use std::path::{Path, PathBuf};
 /// A line of the dialog. One of them has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
+    /// What is written.
     Subject,
     Format,
     File,
     Symbols,
     BuildIds,
+    /// Whether threads are kept apart.
     Threads,
+    /// Whether names are hidden.
     Names,
+    /// Whether more files follow.
     Repeat,
 }
 
@@ -101,6 +105,7 @@ pub enum Problem {
 /// What the dialog shows about a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
+    /// The folder as it was typed.
     pub folder: PathBuf,
     /// Its absolute path, because the typed path may be relative to the working directory.
     pub path: PathBuf,

@@ -66,6 +66,7 @@ pub fn arrange(members: &[Member]) -> Vec<(usize, Arc<str>)> {
 
 struct Walk<'a> {
     children: &'a HashMap<usize, Vec<usize>>,
+    /// Whether each row was added already.
     seen: Vec<bool>,
     rows: Vec<(usize, Arc<str>)>,
 }

@@ -143,6 +143,7 @@ struct Mark<I: Item> {
     key: LineKey<I::Key>,
     /// The rows that the line stood for when it was marked.
     rows: Vec<I::Key>,
+    /// Words for these rows.
     words: String,
 }
 
@@ -204,8 +205,8 @@ fn line_key<I: Item>(row: &I, by: By) -> LineKey<I::Key> {
     }
 }
 
-/// Moves ancestors without numbers of their own to the place of their first descendant, so that the
-/// place of a family depends only on its counted members.
+/// Moves ancestors that have no row in the report to the place of their first descendant, so that
+/// the place of a family depends only on its counted members.
 fn raise_ancestors<K: Copy>(lines: &mut [((LineKey<K>, Slot), Member)]) {
     let is_ancestor = |slot: &Slot| matches!(slot, Slot::Group(_));
     let parents: HashMap<u32, Option<u32>> = lines
@@ -285,6 +286,7 @@ pub struct Table<I: Item> {
     find: Option<Find>,
     /// Number of matching rows, and the sum of their samples.
     found: (usize, u64),
+    /// Number of lines on the screen.
     height: usize,
 }
 

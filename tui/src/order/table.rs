@@ -24,12 +24,16 @@ pub enum Kind {
     Sort,
     View,
     Theme,
+    /// The order named `asm`.
     Syntax,
+    /// The order named `perf`.
     Cost,
+    /// The order named `debuginfod`.
     Fetch,
     Probe,
     Unprobe,
     Renew,
+    /// Reads a value at each call of a probe.
     Value,
 }
 

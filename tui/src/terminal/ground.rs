@@ -20,9 +20,11 @@ const LENGTH_MAX: usize = 32;
 /// Filters the answer to the question out of the keys.
 #[derive(Debug)]
 pub struct GroundReply {
+    /// When the question was sent.
     asked: Instant,
     /// The part of the answer that has arrived, and when it started.
     text: Option<(String, Instant)>,
+    /// Whether no answer is expected any more.
     is_over: bool,
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 pub struct Writer {
     frames: SyncSender<Vec<u8>>,
     written: UnboundedReceiver<io::Result<()>>,
+    /// When the present frame was handed over. `None` if no frame is being written.
     busy_since: Option<Instant>,
 }
 

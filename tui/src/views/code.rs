@@ -69,6 +69,7 @@ pub struct CodePosition {
     pub function: FunctionId,
     /// The selected row. `None` until there are rows.
     held: Option<RowKey>,
+    /// The number of the first row on the screen.
     offset: usize,
     /// The user has not selected a row yet, so that the hottest row is selected in every new
     /// answer.

@@ -36,7 +36,9 @@ const BODY_WITH_PATH: usize = 30;
 #[derive(Debug, Default)]
 pub struct Flame {
     desk: TreeDesk,
+    /// The way to the zoomed frame. Empty if that is the root.
     zoom: Way,
+    /// The states before each zoom that can be undone.
     outside: Vec<Outside>,
     /// Number of zooms so far, including those that were undone.
     zooms: u64,

@@ -128,8 +128,9 @@ pub enum Value {
 #[derive(Debug, Default)]
 pub struct Health {
     cursor: Cursor<Topic>,
-    /// The topics of the snapshot's lines. `topics` also has those below the open cause.
+    /// The topics of the snapshot's lines.
     found: Vec<Topic>,
+    /// The topics of all lines, including those below the open cause.
     topics: Vec<Topic>,
     height: usize,
     /// The cause whose modules are shown below it.

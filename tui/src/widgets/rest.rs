@@ -9,7 +9,9 @@ use profile::Report;
 /// The rows that are not visible, and their samples.
 #[derive(Debug, Default)]
 pub struct Rest {
+    /// Number of rows above the visible ones.
     pub above: usize,
+    /// Number of rows below the visible ones.
     pub below: usize,
     /// Samples of the rows that are not visible.
     /// `samples_max` is the largest number of samples of one of them.

@@ -31,6 +31,7 @@ pub enum Align {
 pub struct Row {
     pub cells: Vec<(String, Style)>,
     pub selected: bool,
+    /// Whether the row is not in the report any more, so that it is drawn dim.
     pub gone: bool,
 }
 

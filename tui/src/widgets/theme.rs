@@ -8,6 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tint {
     Kernel,
+    /// A module with a color of its own, by the number of that color.
     Module(usize),
     /// All other modules.
     Other,
@@ -15,12 +16,14 @@ pub enum Tint {
     None,
     /// In a comparison: significantly more than before.
     More,
+    /// In a comparison: significantly less than before.
     Less,
 }
 
 /// The colors that the terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Palette {
+    /// No colors.
     Mono,
     /// The sixteen colors that the user has configured, without the bright ones.
     Sixteen,
@@ -72,6 +75,7 @@ const GREEN: Shades = (Color::Green, [65, 114, 22]);
 /// The choices of the command line. What it leaves open is decided by the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThemeChoice {
+    /// `None` leaves the colors to the environment.
     pub palette: Option<Palette>,
     pub ascii: bool,
     pub ground: Ground,

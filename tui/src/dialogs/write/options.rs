@@ -53,6 +53,7 @@ impl Manner {
 /// All options of the dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
+    /// How each file is written.
     pub manner: Manner,
     /// Whether more files follow, one every `seconds`.
     pub repeats: bool,

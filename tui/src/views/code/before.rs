@@ -24,6 +24,7 @@ pub struct Before {
 pub(super) struct Counted {
     /// `None` if the baseline comes from another build, in which the address is another place.
     pub address: Option<u64>,
+    /// The place in source text, as the baseline has it.
     place: Option<CodePlace>,
     pub samples: u64,
 }

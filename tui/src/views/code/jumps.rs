@@ -7,7 +7,9 @@ use std::collections::HashMap;
 /// A jump from one row to another. Both are numbers of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jump {
+    /// The row of the jump instruction.
     pub from: usize,
+    /// The row that the jump leads to.
     pub to: usize,
     /// The sum of the samples of all rows from one end to the other.
     pub samples: u64,

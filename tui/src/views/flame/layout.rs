@@ -29,6 +29,7 @@ const NARROWEST: u32 = 3;
 /// One frame, or several merged neighbours of one parent that are too narrow for bars of their own.
 #[derive(Debug, Clone)]
 pub struct Bar {
+    /// The first cell of the bar.
     pub start: u16,
     pub width: u16,
     pub samples: u64,
@@ -38,6 +39,7 @@ pub struct Bar {
     pub node: Option<Node>,
     /// The position of its parent's bar in the row above.
     pub parent: usize,
+    /// The name of the frame.
     pub name: Arc<str>,
     pub function: Option<Arc<Function>>,
     /// The frames above it that are folded into this bar, the outermost first. Each has only the

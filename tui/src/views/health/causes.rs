@@ -21,6 +21,7 @@ const NAME_CELLS: usize = 14;
 /// Which cause the modules are wanted for. Two equal values ask for the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CauseWanted {
+    /// The cause.
     pub reason: NoName,
     /// The path of the recording that the samples come from, empty if it came through a pipe.
     /// `None` if they are taken now. The processes of a recording no longer run.

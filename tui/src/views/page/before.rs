@@ -29,7 +29,9 @@ pub struct Neighbours {
 /// Identifies a caller or callee on both sides of the comparison.
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
+    /// Name and module of a function.
     Function(Arc<str>, Arc<str>),
+    /// A neighbour that is not a function.
     Other(NeighbourKind),
 }
 

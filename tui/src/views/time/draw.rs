@@ -189,6 +189,7 @@ struct Painter<'a> {
     theme: &'a Theme,
     /// The seconds on the screen: one column of cells for each.
     seconds: Range<u64>,
+    /// The meaning of the shades.
     scale: Scale,
     /// The first and the last cell of the marked stretch. `None` if nothing is marked.
     marked: Option<(Spot, Spot)>,

@@ -12,6 +12,7 @@ pub struct PathId(u32);
 /// One step away from the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
+    /// A node of the shown tree.
     Node(NodeKind),
     /// A node that exists only in the baseline, with the ids that functions have there.
     Gone(NodeKind),
@@ -24,6 +25,7 @@ pub enum Step {
 pub struct Paths {
     /// By number: the path that is one step shorter, and the step. A path comes after its parents.
     links: Vec<(PathId, Step)>,
+    /// The number of each path, by its parent and last step.
     known: HashMap<(PathId, Step), PathId>,
 }
 

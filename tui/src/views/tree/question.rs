@@ -54,6 +54,7 @@ impl Stretch {
 #[derive(Debug, Clone)]
 pub struct TreeQuestion {
     ask: Ask<TreeWanted>,
+    /// The wanted tree, if it is already on the screen.
     there: Option<Arc<Trees>>,
 }
 

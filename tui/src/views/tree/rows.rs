@@ -15,6 +15,7 @@ pub struct TreeRow {
     pub path: PathId,
     pub what: What,
     pub samples: u64,
+    /// Samples of the node itself, without those of its children.
     pub own: u64,
     /// Its samples in the tree compared with. `None` if nothing is compared.
     pub before: Option<u64>,
@@ -40,6 +41,7 @@ pub struct TreeRow {
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
+    /// A node, or the last node of a run.
     Place(Pair),
     /// The sum of this many small children. They have rows of their own only if this row is open.
     Rest(usize),
@@ -74,6 +76,7 @@ pub enum Joint {
 /// Whether a row can be opened, and whether it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
+    /// There are no children.
     Leaf,
     Closed,
     Open,
@@ -123,13 +126,17 @@ pub fn rows(
 
 struct Layout<'a> {
     trees: &'a Trees,
+    /// All samples of the shown tree.
     all: u64,
+    /// All samples of the tree compared with.
     all_before: u64,
     paths: &'a mut Paths,
     open: &'a HashSet<PathId>,
     /// If a run contains one of these paths, each of its frames gets a row.
     unfolded: &'a HashSet<PathId>,
+    /// The path of the selected row.
     held: Option<PathId>,
+    /// The path of the selected row and all its parents.
     on_the_way: HashSet<PathId>,
     /// A stack of rows that are still to be added. The last one is next.
     waiting: Vec<TreeRow>,

@@ -12,7 +12,9 @@ use std::sync::Arc;
 /// The tree that is shown, and the one it is compared with, if any.
 #[derive(Debug)]
 pub struct Trees {
+    /// The tree that is shown.
     pub now: CallTree,
+    /// The tree that it is compared with.
     before: Option<Before>,
     /// The places below the root. In a tree of callers that is every function: too many to be
     /// searched for again at each key press.
