@@ -59,7 +59,7 @@ pub enum Feature {
     Functions,
     /// The selected row is a process or thread.
     People,
-    /// Callers and callees can be folded and unfolded.
+    /// Rows that are callers and callees of each other.
     Calls,
     /// Cells to the left and to the right of the selected one.
     Map,
