@@ -63,8 +63,8 @@ fn remark(sampling: &SamplingDialog, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// Draws the rates, such as ` 19  49 (99) 199  499  999 Hz a CPU`. A typed rate follows the known
-/// ones.
+/// Draws the rates, such as ` 19   49  (99)  199   499   999  Hz a CPU`. A typed rate follows the
+/// known ones.
 fn render_rates(sampling: &SamplingDialog, on: &Dialog, frame: &mut Frame) {
     let (area, theme) = (on.line(0), on.theme);
     on.entry("Rate", "", Style::new(), frame, area);

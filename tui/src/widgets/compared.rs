@@ -72,8 +72,9 @@ pub fn people_cells(
     ])
 }
 
-/// Returns a sentence about rows that are gone, such as `3 gone in B: nginx[12] 40.0, cc1[90] 3.1
-/// and 1 more`, in the unit of the sides. Returns `None` if there are none.
+/// Returns a sentence about rows that are gone, such as
+/// `4 gone in B: nginx[12] 40.0, cc1[90] 3.1, sed[7] 2.0 and 1 more`, in the unit of the sides.
+/// Returns `None` if there are none.
 pub fn gone(gone: &[(String, u64)], sides: &Sides) -> Option<String> {
     const NAMED: usize = 3;
     let named = gone.iter().take(NAMED);

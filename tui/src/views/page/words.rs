@@ -43,8 +43,8 @@ pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String 
     }
 }
 
-/// Returns the line of the function itself: `heap_hot_search_buffer   31.6% total   self
-/// 7.1%   heapam.c:1691   postgres`.
+/// Returns the line of the function itself:
+/// `heap_hot_search_buffer   total 31.6%   self 7.1%   heapam.c:1691   postgres`.
 pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
     let function = &page.function;
     let scale = Scale::new(cx, answer.samples);
