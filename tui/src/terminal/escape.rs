@@ -1,7 +1,7 @@
-//! Separates Esc from the key after it if both arrive together. A terminal sends Esc as the byte
-//! with which Alt and a key begins as well. So the bytes of `Esc` `q` are those of `Alt-q` if they
-//! are typed faster than they are sent or read (over a slow connection, on a busy machine). None of
-//! our keys has Alt, so such bytes are always read as two keys.
+//! Separates Esc from the key after it if both arrive together. A terminal sends Esc as one byte,
+//! and a key with Alt as the same byte followed by that key. So `Esc` `q` looks like `Alt-q` if the
+//! two are typed faster than they are sent or read (over a slow connection, on a busy machine). We
+//! use no key with Alt, so such bytes are always read as two keys.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -8,7 +8,7 @@
 //! scale  ░ 1-5  ▒ 6-10  ▓ 11-15  █ more in 100 ms   # half: heap_getnext
 //! ```
 //!
-//! With a row for each thread, rows look like `4131 postgres ░░▒`. If waiting time is counted,
+//! With a row for each thread, rows look like `4131 postgres  ░░▒`. If waiting time is counted,
 //! letters show the main state of the thread in each second: `4131 postgres  LLRRRQ`.
 
 use super::{rows, words};
