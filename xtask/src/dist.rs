@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `proftop` | the program, static: it needs no library of the machine |
-//! | `proftop-VERSION-TARGET.tar.gz` | program, manual, completions, licenses |
+//! | `proftop-VERSION-TARGET.tar.gz` | program, manual, completions, documents, licenses |
 //! | `proftop_VERSION_amd64.deb` | the same for Debian and its kin, with rights for a group |
 //! | `proftop-VERSION-1.x86_64.rpm` | the same for Fedora, RHEL, SUSE and their kin |
 //! | `proftop.cdx.json` | which crates are in it (CycloneDX) |

@@ -2,6 +2,7 @@
 
 use super::gzip::packed;
 use anyhow::{Context as _, Result, bail};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +12,9 @@ use std::process::Command;
 /// mapped, and the addresses of the kernel.
 pub const CAPABILITIES: &str =
     "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog,cap_checkpoint_restore";
+
+/// How names of documents, pictures and examples in `docs/` end.
+const DOCUMENTS: [&str; 3] = ["md", "svg", "c"];
 
 /// The description in packages: a short line, and lines of at most 80 characters.
 pub const SUMMARY: (&str, &str) = (
@@ -55,7 +59,7 @@ pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
     let kept =
         |name: &str| fs::read(root.join(name)).with_context(|| format!("there is no {name}"));
     let doc = "usr/share/doc/proftop";
-    Ok(vec![
+    let mut files = vec![
         File {
             path: "usr/bin/proftop".into(),
             mode: 0o755,
@@ -90,7 +94,29 @@ pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
         File::new(format!("{doc}/LICENSE-MIT"), kept("LICENSE-MIT")?),
         File::new(format!("{doc}/LICENSE-APACHE"), kept("LICENSE-APACHE")?),
         File::new(format!("{doc}/proftop.cdx.json"), bom),
-    ])
+    ];
+    // At the same places beside README.md as in the sources, so that its links work.
+    for name in documents(root)? {
+        files.push(File::new(format!("{doc}/{name}"), kept(&name)?));
+    }
+    Ok(files)
+}
+
+/// Returns the paths of the documents that README.md leads to, and of their pictures and examples,
+/// in order.
+fn documents(root: &Path) -> Result<Vec<String>> {
+    let mut names = vec!["assets/demo.svg".to_owned()];
+    for folder in ["docs", "docs/tour"] {
+        for entry in fs::read_dir(root.join(folder))? {
+            let name = format!("{folder}/{}", entry?.file_name().display());
+            let kind = Path::new(&name).extension().and_then(OsStr::to_str);
+            if kind.is_some_and(|kind| DOCUMENTS.contains(&kind)) {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Returns the files in one folder, for unpacking by hand.
@@ -104,4 +130,27 @@ pub fn below(files: &[File], folder: &str) -> Vec<File> {
         ..file.clone()
     };
     files.iter().map(moved).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_links_of_the_readme_lead_to_documents_of_the_package() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let documents = documents(root).unwrap();
+        let readme = fs::read_to_string(root.join("README.md")).unwrap();
+        let links = readme
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split([')', '#']).next());
+        let kept: Vec<_> = links
+            .filter(|link| link.starts_with("docs/") || link.starts_with("assets/"))
+            .collect();
+        assert!(kept.len() > 10, "{kept:?}");
+        for link in kept {
+            assert!(documents.iter().any(|name| name == link), "{link}");
+        }
+    }
 }
