@@ -9,7 +9,7 @@ use super::selection::{Entry, STEP, Selection};
 use super::shape::Step;
 use super::{Cancel, Cancelled};
 use crate::tables::Link;
-use crate::{FrameId, FrameKind, FunctionId, ModuleId};
+use crate::{FrameId, FrameKind, FunctionId, ModuleId, few};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -133,9 +133,7 @@ impl Selection {
             .into_iter()
             .filter_map(|(frame, count)| self.code_address(function, frame, count))
             .collect();
-        found
-            .addresses
-            .sort_unstable_by_key(|a| (a.module, a.address));
+        few::sort_by_key(&mut found.addresses, |a| (a.module, a.address));
         found.pids = self.pids_with(function, cancel)?;
         Ok(found)
     }
@@ -188,7 +186,7 @@ impl Selection {
         }
         for group in &mut groups {
             let order = |(callee, samples): &(FunctionId, u64)| (Reverse(*samples), *callee);
-            group.calls.sort_unstable_by_key(order);
+            few::sort_by_key(&mut group.calls, order);
         }
         Ok(groups)
     }

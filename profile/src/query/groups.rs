@@ -2,6 +2,7 @@
 
 use super::selection::{Selection, Tally};
 use crate::CpuRow;
+use crate::few;
 use crate::tables::ThreadSlot;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -66,7 +67,7 @@ impl Selection {
             row.processes += 1;
         }
         let mut rows: Vec<GroupRow> = rows.into_values().collect();
-        rows.sort_unstable_by(|a, b| {
+        few::sort_by(&mut rows, |a, b| {
             (Reverse(a.samples), &a.name).cmp(&(Reverse(b.samples), &b.name))
         });
         rows

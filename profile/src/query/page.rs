@@ -8,7 +8,7 @@ use super::selection::Selection;
 use super::shape::Step;
 use super::trend::Trends;
 use super::{Cancel, Cancelled, functions};
-use crate::{Ending, FrameId, FunctionId, FunctionRow};
+use crate::{Ending, FrameId, FunctionId, FunctionRow, few};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -105,6 +105,6 @@ impl Selection {
 fn sorted(counts: HashMap<NeighbourKind, u64>) -> Vec<Neighbour> {
     let neighbour = |(kind, samples)| Neighbour { kind, samples };
     let mut rows: Vec<Neighbour> = counts.into_iter().map(neighbour).collect();
-    rows.sort_unstable_by_key(|row| (Reverse(row.samples), row.kind));
+    few::sort_by_key(&mut rows, |row| (Reverse(row.samples), row.kind));
     rows
 }

@@ -1,8 +1,8 @@
 //! Any bytes, decoded as answers of a parser: for the fuzz target `answers`.
 
+use super::answer;
 use super::jit_order::JitAnswer;
 use super::lines_order::{read_lines, read_program, write_lines, write_program};
-use super::answer;
 
 /// Decodes bytes as each kind of answer. A parser reads untrusted files, which may have taken it
 /// over, so that it may answer with any bytes.

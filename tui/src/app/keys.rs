@@ -16,7 +16,8 @@ use crate::views::PaneId;
 use crate::widgets::theme::{Theme, ThemeChoice};
 use crate::words::text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use profile::Filter;
+use profile::{Filter, few};
+use std::cmp::Reverse;
 use std::time::Duration;
 
 /// Maximum length of a pattern, in bytes. A longer text was pasted by mistake.
@@ -474,7 +475,7 @@ impl App {
             self.find_in_vain = Some(self.now);
         }
         // If several meanings have equally many views, the first one in the table comes first.
-        meanings.sort_by_key(|(_, views)| std::cmp::Reverse(views.len()));
+        few::sort_by_key(&mut meanings, |(_, views)| Reverse(views.len()));
         let Some(((what, views), others)) = meanings.split_first() else {
             self.detail = Detail::Notice(Notice::NoSuchKey);
             return;

@@ -15,7 +15,7 @@ use crate::views::functions::FunctionColumn;
 use crate::widgets::ascii;
 use engine::AwaitNames;
 use engine::snapshot::Snapshot;
-use profile::FunctionRow;
+use profile::{FunctionRow, few};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -103,9 +103,9 @@ fn in_order(snapshot: &Snapshot, sort: Sort) -> Cow<'_, Snapshot> {
     let mut snapshot = snapshot.clone();
     let column = FunctionColumn::from(sort);
     let report = Arc::make_mut(&mut snapshot.report);
-    report
-        .functions
-        .sort_by(|a, b| FunctionRow::compare(column, a, b));
+    few::sort_by(&mut report.functions, |a, b| {
+        FunctionRow::compare(column, a, b)
+    });
     Cow::Owned(snapshot)
 }
 

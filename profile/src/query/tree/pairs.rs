@@ -2,7 +2,7 @@
 //! in a diff: by build-id and name, else by module and name.
 
 use super::{CallTree, Node, NodeKind};
-use crate::Role;
+use crate::{Role, few};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,7 +63,9 @@ impl CallTree {
             before: Some(node),
         }));
         let samples = |node: Option<Node>| node.map_or(0, |node| node.samples);
-        pairs.sort_by_key(|pair| Reverse((samples(pair.now), samples(pair.before))));
+        few::sort_by_key(&mut pairs, |pair| {
+            Reverse((samples(pair.now), samples(pair.before)))
+        });
         pairs
     }
 

@@ -5,7 +5,7 @@ use super::{Found, Places};
 use engine::alike::no_name;
 use engine::shown;
 use profile::formats::perf_data;
-use profile::{FrameId, FrameKind, ModuleId, NameState, NoName, SourceFrame, Store};
+use profile::{FrameId, FrameKind, ModuleId, NameState, NoName, SourceFrame, Store, few};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use symbolize::resolver::Resolved;
@@ -23,9 +23,9 @@ pub fn name_frames(store: &mut Store, places: &Places) -> Found {
     for (module, frames) in modules {
         name_module(store, module, &frames, places, &mut found);
     }
-    found
-        .missing
-        .sort_by_key(|(path, frames)| (Reverse(*frames), path.clone()));
+    few::sort_by_key(&mut found.missing, |(path, frames)| {
+        (Reverse(*frames), path.clone())
+    });
     found
 }
 
