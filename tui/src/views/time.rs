@@ -141,8 +141,14 @@ impl Time {
                 row: spot.row * after / before.max(1),
                 ..spot
             };
-            self.held = self.held.map(moved);
-            self.mark = self.mark.map(moved);
+            for spot in [
+                &mut self.held,
+                &mut self.mark,
+                &mut self.mark_end,
+                &mut self.used,
+            ] {
+                *spot = spot.map(moved);
+            }
         }
         is_new
     }

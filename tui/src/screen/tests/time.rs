@@ -137,6 +137,23 @@ fn a_second_mark_ends_the_stretch_and_a_third_begins_another() {
 }
 
 #[test]
+fn a_stretch_keeps_its_times_when_the_map_gets_more_rows() {
+    let mut hand = time(80, 16);
+    let times = |hand: &Hand| hand.app.views.time.stretch().expect("a stretch");
+    hand.keys("hhhhhjjvlljjv");
+    let (rows, before) = (hand.app.views.time.rows(), times(&hand));
+    hand.event(Event::Resize(Size {
+        width: 80,
+        height: 24,
+    }));
+    assert_eq!(hand.app.views.time.rows(), 2 * rows);
+    let after = times(&hand);
+    assert_eq!(after.0, before.0);
+    // The last cell is half as long now.
+    assert_eq!(before.1 - after.1, SECOND_NS / rows as u64 / 2);
+}
+
+#[test]
 fn back_ends_the_mark_first() {
     let mut hand = time(80, 24);
     hand.keys("hhv");
