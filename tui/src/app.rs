@@ -2,15 +2,14 @@
 //! of the views. It takes events and returns effects. It does not draw, never waits and reads no
 //! clock.
 
-use crate::action::{Action, Keymap};
-use crate::app::ahead::Ahead;
+use crate::action::Action;
 use crate::app::beside::PaneState;
-use crate::app::calm::Calm;
+use crate::app::feed::Feed;
 use crate::app::history::History;
+use crate::app::input::Input;
+use crate::app::lines::Lines;
 use crate::app::mode::{Detail, Mode};
-use crate::app::mouse::Mouse;
 use crate::app::parts::Parts;
-use crate::app::reports::Asking;
 use crate::app::sampling::FetchConsent;
 use crate::app::state::{StateLine, shows_cut};
 use crate::app::write::Files;
@@ -51,15 +50,21 @@ mod crumbs;
 mod effect;
 /// The events that the app handles.
 mod event;
+/// The snapshots that the app receives, and its questions about them.
+mod feed;
 /// The keys that change the filter.
 mod filter;
 /// The frozen screen.
 mod freezing;
 pub mod history;
+/// The state of keys and mouse.
+mod input;
 /// Handles keys by the present mode.
 mod keys;
 /// The knobs, which say what is counted, and their history.
 mod knobs;
+/// The contents of the detail line and the state line.
+mod lines;
 /// The function that stays selected when the view changes.
 mod links;
 /// The choice of the metric.
@@ -99,59 +104,41 @@ mod tests;
 pub use crumbs::Crumb;
 pub use effect::{DrawCost, Effect};
 pub use event::{Event, Head};
-pub use freezing::Freezing;
 pub use write::Written;
 
 /// The state of the whole screen. [`App::update`] changes it; drawing only reads it.
 #[derive(Debug)]
 pub struct App {
-    pub size: Size,
     pub now: Duration,
-    pub keymap: Keymap,
-    /// The snapshot that is drawn. Its report is for the present knobs and made from `base`, or,
-    /// until the answer is there, for earlier knobs or from an earlier snapshot.
+    pub terminal: TerminalFacts,
+    pub input: Input,
+    /// The snapshot that is drawn. Its report is for the present knobs and made from the base of
+    /// `feed`, or, until the answer is there, for earlier knobs or from an earlier snapshot.
     pub shown: Arc<Snapshot>,
-    /// The newest snapshot of the engine, or the frozen one.
-    base: Arc<Snapshot>,
-    pub freezing: Freezing,
-    pub fetching: FetchConsent,
+    pub feed: Feed,
+    /// The user's settings. The shown snapshot may still be for earlier ones.
+    pub knobs: Knobs,
     pub view: ViewId,
+    pub views: Views,
+    pub pane_state: PaneState,
+    /// The last seconds, below the functions.
+    pub seconds: Seconds,
     history: History,
     /// The function that the user has selected in the previous view, which the next view selects,
     /// too.
     linked: Option<FunctionId>,
-    pub views: Views,
-    /// The last seconds, below the functions.
-    pub seconds: Seconds,
     pub mode: Mode,
-    pub detail: Detail,
-    /// How far the detail line is scrolled to the right, in half lines.
-    pub detail_shift: usize,
-    pub state: Option<StateLine>,
-    /// The user's settings. The shown snapshot may still be for earlier ones.
-    pub knobs: Knobs,
-    asking: Asking,
-    pub mouse: Mouse,
-    pub pane_state: PaneState,
-    pub terminal: TerminalFacts,
+    pub lines: Lines,
+    pub fetching: FetchConsent,
+    files: Files,
     /// The pid of proftop itself, which is marked among the processes.
     pub own_pid: u32,
-    pub(crate) cut_shown: bool,
-    calm: Calm,
-    ahead: Ahead,
-    /// The result of the last order that did not come from a key, until `take_reply` takes it.
-    reply: Option<Result<Option<Notice>, Notice>>,
-    /// The number of the last sentence about probes that was shown.
-    probes_said: u64,
-    /// When the find key was last pressed where there is no find, or a letter was typed shortly
-    /// after it. These letters must not be taken for actions.
-    find_in_vain: Option<Duration>,
-    files: Files,
 }
 
-/// Facts about the terminal, besides its size.
-#[derive(Debug, Default)]
+/// Facts about the terminal.
+#[derive(Debug)]
 pub struct TerminalFacts {
+    pub size: Size,
     /// Whether the terminal is on another machine, as with ssh.
     pub is_remote: bool,
     /// How long the terminal took to read the last frame. None if it keeps up.
@@ -160,40 +147,39 @@ pub struct TerminalFacts {
     pub draw_cost: Option<DrawCost>,
 }
 
+impl TerminalFacts {
+    fn new(size: Size) -> Self {
+        TerminalFacts {
+            size,
+            is_remote: false,
+            behind: None,
+            draw_cost: None,
+        }
+    }
+}
+
 impl App {
     /// Creates an app without samples. `window` is the first window of the engine; `mouse` says
     /// whether the terminal reports clicks.
     pub fn new(size: Size, window: Span, own_pid: u32, mouse: bool) -> Self {
         let mut app = App {
-            size,
             now: Duration::ZERO,
-            keymap: Keymap::default(),
+            terminal: TerminalFacts::new(size),
+            input: Input::new(mouse),
             shown: Arc::default(),
-            base: Arc::default(),
-            freezing: Freezing::default(),
-            fetching: FetchConsent::default(),
+            feed: Feed::new(window),
+            knobs: Knobs::new(Window::Last(window)),
             view: ViewId::default(),
+            views: Views::default(),
+            pane_state: PaneState::default(),
+            seconds: Seconds::default(),
             history: History::default(),
             linked: None,
-            views: Views::default(),
-            seconds: Seconds::default(),
             mode: Mode::default(),
-            detail: Detail::default(),
-            detail_shift: 0,
-            state: None,
-            knobs: Knobs::new(Window::Last(window)),
-            asking: Asking::new(window),
-            mouse: Mouse::new(mouse),
-            pane_state: PaneState::default(),
-            terminal: TerminalFacts::default(),
-            own_pid,
-            cut_shown: false,
-            calm: Calm::default(),
-            ahead: Ahead::default(),
-            reply: None,
-            probes_said: 0,
-            find_in_vain: None,
+            lines: Lines::default(),
+            fetching: FetchConsent::default(),
             files: Files::default(),
+            own_pid,
         };
         app.settle();
         app
@@ -206,29 +192,29 @@ impl App {
         let mut effects = match event {
             Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
             Event::Key(key) => {
-                self.calm.key_at = Some(now);
+                self.input.calm.key_at = Some(now);
                 self.press_in_turn(key)
             }
             Event::Mouse(mouse) => mouse::point(self, mouse),
             Event::Head(head) => {
-                self.calm.key_at = Some(now);
+                self.input.calm.key_at = Some(now);
                 self.pane_state.focus = head.in_pane.then_some(self.view);
                 self.sort(Sort::By(head.column));
                 Vec::new()
             }
             Event::Crumb(crumb) => {
-                self.calm.key_at = Some(now);
-                self.detail = Detail::Row;
+                self.input.calm.key_at = Some(now);
+                self.lines.detail = Detail::Row;
                 self.go_to_crumb(crumb);
                 Vec::new()
             }
             Event::Ancestor(number) => {
-                self.calm.key_at = Some(now);
+                self.input.calm.key_at = Some(now);
                 self.views.flame.zoom_to_ancestor(number);
                 Vec::new()
             }
             Event::Resize(size) => {
-                self.size = size;
+                self.terminal.size = size;
                 Vec::new()
             }
             Event::Snapshot(snapshot) => {
@@ -255,7 +241,7 @@ impl App {
                 Vec::new()
             }
             Event::Progress(so_far) => {
-                if let Detail::Notice(Notice::Writing { bytes, .. }) = &mut self.detail {
+                if let Detail::Notice(Notice::Writing { bytes, .. }) = &mut self.lines.detail {
                     *bytes = so_far;
                 }
                 Vec::new()
@@ -274,7 +260,7 @@ impl App {
             }
             Event::Order(order) => self.apply_order(order),
             Event::Fault(what) => {
-                self.detail = Detail::Notice(Notice::Fault(what));
+                self.lines.detail = Detail::Notice(Notice::Fault(what));
                 Vec::new()
             }
             Event::Tick => {
@@ -294,7 +280,7 @@ impl App {
 
     /// Returns the places of the regions on the screen. None if the screen is too small for them.
     pub fn geometry(&self) -> Option<Geometry> {
-        Geometry::new(self.size, self.state.is_some())
+        Geometry::new(self.terminal.size, self.lines.state.is_some())
     }
 
     /// Returns the pattern and the result of the search in the focused view. None without a search.
@@ -316,16 +302,16 @@ impl App {
     }
 
     fn receive(&mut self, snapshot: Arc<Snapshot>) {
-        match &mut self.freezing.frozen {
+        match &mut self.feed.freezing.frozen {
             Some(frozen) => frozen.waiting = Some(snapshot),
             None => self.take(snapshot),
         }
     }
 
     fn take(&mut self, snapshot: Arc<Snapshot>) {
-        self.base = snapshot;
+        self.feed.base = snapshot;
         if self.is_the_engines() {
-            self.show(Arc::clone(&self.base), false);
+            self.show(Arc::clone(&self.feed.base), false);
         }
         self.show_waits();
     }
@@ -341,30 +327,30 @@ impl App {
                 self.views.get_mut(*pane).forget_last_seen();
             }
         }
-        self.cut_shown = shows_cut(&self.shown, self.cut_shown && is_same);
-        let sort = is_awaited || self.calm.may_sort(self.now);
-        self.calm.pending = true;
+        self.lines.cut_shown = shows_cut(&self.shown, self.lines.cut_shown && is_same);
+        let sort = is_awaited || self.input.calm.may_sort(self.now);
+        self.input.calm.pending = true;
         self.refresh(sort);
     }
 
     /// Replaces a notice that only confirmed a key some time ago by the selected row.
     fn drop_old_notice(&mut self) {
-        if let Detail::Notice(notice) = &self.detail
+        if let Detail::Notice(notice) = &self.lines.detail
             && notice.is_passing()
-            && self.calm.was_read(self.now)
+            && self.input.calm.was_read(self.now)
         {
-            self.detail = Detail::Row;
+            self.lines.detail = Detail::Row;
         }
     }
 
     /// Whether there are new rows that are not sorted yet.
     pub(super) fn is_order_held(&self) -> bool {
-        self.calm.pending && self.freezing.frozen.is_none()
+        self.input.calm.pending && self.feed.freezing.frozen.is_none()
     }
 
     fn sort_if_calm(&mut self) {
         self.take_waiting();
-        if self.is_order_held() && self.calm.may_sort(self.now) {
+        if self.is_order_held() && self.input.calm.may_sort(self.now) {
             self.refresh(true);
         }
     }
@@ -377,15 +363,17 @@ impl App {
             is_of_report |= self.with(pane, |view, cx| view.update(cx, sort));
         }
         if is_of_report && sort && !self.shown.report.functions.is_empty() {
-            self.calm.sorted(self.now);
+            self.input.calm.sorted(self.now);
         }
     }
 
     /// Updates what depends on everything else: the state line, and with it the heights of the
     /// views. This is the last step of each update.
     fn settle(&mut self) {
-        self.state = StateLine::of(self);
-        let parts = self.parts().unwrap_or_else(|| Parts::tiny(self.size));
+        self.lines.state = StateLine::of(self);
+        let parts = self
+            .parts()
+            .unwrap_or_else(|| Parts::tiny(self.terminal.size));
         self.with(PaneId::of(self.view), |view, cx| {
             view.resize(cx, &parts.view)
         });
@@ -396,7 +384,7 @@ impl App {
     /// what cannot be drawn.
     pub fn show_functions(&mut self) {
         self.mode = Mode::Browse;
-        self.detail = Detail::Row;
+        self.lines.detail = Detail::Row;
         self.open(ViewId::Functions);
     }
 
@@ -437,7 +425,7 @@ impl App {
         if position.is_none()
             && let Some(name) = self.look_below()
         {
-            self.detail = Detail::Notice(Notice::FoundBelow(name));
+            self.lines.detail = Detail::Notice(Notice::FoundBelow(name));
             return;
         }
         let notice = match self.find() {
@@ -449,7 +437,7 @@ impl App {
                 position,
             },
         };
-        self.detail = Detail::Notice(notice);
+        self.lines.detail = Detail::Notice(notice);
     }
 
     /// Returns the number of samples that shares on the screen refer to. While a view shows the

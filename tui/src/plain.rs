@@ -127,12 +127,12 @@ fn app(options: ScreenOptions) -> App {
     // The commands that list something open its view themselves.
     app.view = ViewId::Functions;
     if let Err(why) = app.begin_with(options.filter, options.metric, None) {
-        app.detail = Detail::Notice(why);
+        app.lines.detail = Detail::Notice(why);
     }
     // The command `diff` shows it.
     app.begin_with_baseline(options.baseline);
     if let Some(what) = options.complaint {
-        app.detail = Detail::Notice(Notice::Configuration(what));
+        app.lines.detail = Detail::Notice(Notice::Configuration(what));
     }
     app
 }

@@ -124,13 +124,13 @@ pub async fn run(
     let mut app = App::new(size, options.window, own_pid, options.mouse);
     options.begin.restore(&mut app);
     if let Err(why) = app.begin_with(options.filter, options.metric, options.baseline) {
-        app.detail = Detail::Notice(why);
+        app.lines.detail = Detail::Notice(why);
     }
-    app.keymap = options.keymap;
+    app.input.keymap = options.keymap;
     app.freeze_after(options.freeze_after);
     app.terminal.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {
-        app.detail = Detail::Notice(Notice::Configuration(what));
+        app.lines.detail = Detail::Notice(Notice::Configuration(what));
     }
     let (colors, question) = Colors::new(options.theme);
     let run = Run {

@@ -109,7 +109,7 @@ pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
 
 /// Returns the whole screen as lines of text, which can be written to a file.
 pub fn as_text(app: &App, theme: &Theme) -> String {
-    let (width, height) = (app.size.width, app.size.height);
+    let (width, height) = (app.terminal.size.width, app.terminal.size.height);
     let theme = &Theme {
         links: false,
         ..*theme
@@ -144,7 +144,7 @@ pub fn as_text(app: &App, theme: &Theme) -> String {
 /// Whether the frame is at least as large as the size that the app knows.
 fn fits(app: &App, frame: &Frame) -> bool {
     let area = frame.area();
-    area.width >= app.size.width && area.height >= app.size.height
+    area.width >= app.terminal.size.width && area.height >= app.terminal.size.height
 }
 
 /// Draws the lines from top to bottom, and over them what the mode shows: a prompt, a dialog, the
@@ -153,7 +153,7 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
     let line = |y| Rect::new(0, y, geometry.width, 1);
     let header = Rect::new(0, 0, geometry.width, geometry.header);
     header::render(app, theme, frame, header);
-    if let (Some(y), Some(state)) = (geometry.state, &app.state) {
+    if let (Some(y), Some(state)) = (geometry.state, &app.lines.state) {
         state_line::render(app, state, theme, frame, line(y));
     }
     if let Some(y) = geometry.tabs {

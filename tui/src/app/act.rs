@@ -30,7 +30,7 @@ impl App {
         let before = (action == Action::Follow).then(|| self.place());
         match self.with(pane, |view, cx| view.act(cx, action)) {
             Done::Nothing | Done::Here => {}
-            Done::Said(notice) => self.detail = Detail::Notice(notice),
+            Done::Said(notice) => self.lines.detail = Detail::Notice(notice),
             Done::OpenPage(function) => {
                 self.history.leave(before.unwrap_or_else(|| self.place()));
                 self.views.page.open(PagePosition::new(function));
@@ -43,16 +43,17 @@ impl App {
                     rows.find(|row| row.name == name && Some(&row.module) == module.as_ref());
                 match named.map(|row| row.id) {
                     Some(function) => self.go_to_code_of(function),
-                    None => self.detail = Detail::Notice(Notice::Unsampled(name.to_string())),
+                    None => self.lines.detail = Detail::Notice(Notice::Unsampled(name.to_string())),
                 }
             }
             Done::UseTime { start_ns, end_ns } => {
                 let window = Window::Between { start_ns, end_ns };
                 let said = self.apply(Order::Window(window));
-                self.detail = Detail::Notice(said.map_or_else(|why| why, |_| Notice::TimeUsed));
+                self.lines.detail =
+                    Detail::Notice(said.map_or_else(|why| why, |_| Notice::TimeUsed));
             }
             Done::Copy(text) => {
-                self.detail = Detail::Notice(Notice::Copied(text.clone()));
+                self.lines.detail = Detail::Notice(Notice::Copied(text.clone()));
                 return vec![Effect::Copy(text)];
             }
             Done::Edit(path, line) => return vec![Effect::Edit(path, line)],

@@ -27,14 +27,14 @@ impl App {
     /// Handles a key, or lets it wait for the rows that it needs.
     pub(super) fn press_in_turn(&mut self, key: KeyEvent) -> Vec<Effect> {
         if !self.has_to_wait(key) {
-            self.ahead.keys.clear();
+            self.input.ahead.keys.clear();
             return keys::press(self, key);
         }
-        if self.ahead.keys.is_empty() {
-            self.ahead.since = self.now;
+        if self.input.ahead.keys.is_empty() {
+            self.input.ahead.since = self.now;
         }
-        if self.ahead.keys.len() < KEYS_MAX {
-            self.ahead.keys.push_back(key);
+        if self.input.ahead.keys.len() < KEYS_MAX {
+            self.input.ahead.keys.push_back(key);
         }
         Vec::new()
     }
@@ -42,12 +42,12 @@ impl App {
     /// Handles the keys that need not wait any more.
     pub(super) fn press_those_ahead(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        while let Some(key) = self.ahead.keys.front().copied() {
-            let is_late = self.now.saturating_sub(self.ahead.since) >= WAIT_MAX;
+        while let Some(key) = self.input.ahead.keys.front().copied() {
+            let is_late = self.now.saturating_sub(self.input.ahead.since) >= WAIT_MAX;
             if !is_late && self.needs_rows(key) && self.awaits_rows() {
                 break;
             }
-            self.ahead.keys.pop_front();
+            self.input.ahead.keys.pop_front();
             effects.extend(keys::press(self, key));
         }
         effects
@@ -60,15 +60,15 @@ impl App {
             return false;
         }
         let leaves = matches!(
-            self.keymap.find(key, self.focus()),
+            self.input.keymap.find(key, self.focus()),
             Some(Action::Quit | Action::Suspend | Action::Back)
         );
-        !leaves && (!self.ahead.keys.is_empty() || self.needs_rows(key))
+        !leaves && (!self.input.ahead.keys.is_empty() || self.needs_rows(key))
     }
 
     /// Whether a key acts on the rows of the view that has the keys.
     fn needs_rows(&self, key: KeyEvent) -> bool {
-        let action = self.keymap.find(key, self.focus());
+        let action = self.input.keymap.find(key, self.focus());
         action.is_some_and(|action| keys::as_motion(action).is_some() || action.is_of_row())
     }
 

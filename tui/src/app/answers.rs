@@ -53,7 +53,7 @@ impl App {
     /// the latter case they are about the frozen snapshot, and after the last one nothing changes
     /// any more.
     fn may_show_answers(&self) -> bool {
-        self.freezing.frozen.is_some() || self.calm.may_answer(self.now)
+        self.feed.freezing.frozen.is_some() || self.input.calm.may_answer(self.now)
     }
 
     /// Shows answers that came while the user was pressing keys.

@@ -72,7 +72,7 @@ impl App {
                 Ok(Applied::default())
             }
             Order::Freeze(is_wanted) => {
-                if self.freezing.frozen.is_some() != is_wanted {
+                if self.feed.freezing.frozen.is_some() != is_wanted {
                     self.freeze_or_go_on();
                 }
                 Ok(Notice::Frozen(is_wanted).into())
@@ -150,10 +150,10 @@ impl App {
     /// Starts a window at the end of the engine's last report. On a frozen screen that is the
     /// report which was the newest when it was frozen. The error says that no new samples come.
     fn mark_now(&mut self) -> Result<Applied, Notice> {
-        if self.base.run.target != TargetState::Running {
+        if self.feed.base.run.target != TargetState::Running {
             return Err(Notice::NoNow);
         }
-        let mark_ns = self.base.report.window.end_ns;
+        let mark_ns = self.feed.base.report.window.end_ns;
         self.set_window(Window::Since { mark_ns });
         Ok(Notice::Marked.into())
     }
@@ -184,11 +184,11 @@ impl App {
         if self.shown.report.samples == 0 {
             return Err(Notice::NothingToCompare);
         }
-        self.asking.baselines += 1;
+        self.feed.asking.baselines += 1;
         let query = self.shown.asked.query.clone();
         let start_ns = self.shown.report.window.start_ns;
         let whose = self.context().scope_words();
-        let number = self.asking.baselines;
+        let number = self.feed.asking.baselines;
         let baseline = Baseline::shown(number, view, query, start_ns, whose);
         let baseline = Some(Arc::new(baseline));
         // Replacing a baseline is a step in the history, so that the user can go back to the one
@@ -274,7 +274,7 @@ impl App {
     /// returns what has to be done outside of the app.
     pub(super) fn show_applied(&mut self, applied: Applied) -> Vec<Effect> {
         if let Some(notice) = applied.said.filter(|notice| !notice.is_in_header()) {
-            self.detail = Detail::Notice(notice);
+            self.lines.detail = Detail::Notice(notice);
         }
         applied.effect.into_iter().collect()
     }
@@ -286,7 +286,7 @@ impl App {
             Ok(applied) => (Ok(applied.said), applied.effect),
             Err(why) => (Err(why), None),
         };
-        self.reply = Some(reply);
+        self.input.reply = Some(reply);
         effect.into_iter().collect()
     }
 
@@ -295,6 +295,6 @@ impl App {
     ///
     /// [`Event::Order`]: super::Event::Order
     pub fn take_reply(&mut self) -> Result<Option<Notice>, Notice> {
-        self.reply.take().unwrap_or(Ok(None))
+        self.input.reply.take().unwrap_or(Ok(None))
     }
 }

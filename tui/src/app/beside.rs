@@ -45,7 +45,13 @@ impl App {
         let is_wanted = self.pane_state.is_wanted && self.view.lacking(&self.shown).is_none();
         let beside = self.beside().filter(|_| is_wanted);
         let strip = self.strip().filter(|_| is_wanted);
-        Parts::new(whole, self.size, beside, self.shows_busiest(), strip)
+        Parts::new(
+            whole,
+            self.terminal.size,
+            beside,
+            self.shows_busiest(),
+            strip,
+        )
     }
 
     /// Whether the busiest processes are listed above the functions: only if functions of all
@@ -116,8 +122,8 @@ impl App {
 
     /// Shows or hides the second view. Afterwards the open view has the keys.
     pub(super) fn toggle_pane(&mut self) {
-        if self.size.width < WIDTH_WIDE {
-            self.detail = Detail::Notice(Notice::NoPane);
+        if self.terminal.size.width < WIDTH_WIDE {
+            self.lines.detail = Detail::Notice(Notice::NoPane);
             return;
         }
         self.pane_state.is_wanted = !self.pane_state.is_wanted;
@@ -129,7 +135,7 @@ impl App {
         let (is_there, pane) = (self.in_pane().is_some(), self.pane());
         self.focus_on(!is_there && pane.is_some());
         if pane.is_none() {
-            self.detail = Detail::Notice(Notice::NoPane);
+            self.lines.detail = Detail::Notice(Notice::NoPane);
         }
     }
 

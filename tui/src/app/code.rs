@@ -11,7 +11,7 @@ impl App {
     pub(super) fn open_code(&mut self) {
         let here = self.function_for_code();
         if here.is_none() {
-            self.detail = Detail::Notice(if self.is_row_gone() {
+            self.lines.detail = Detail::Notice(if self.is_row_gone() {
                 Notice::RowGone
             } else {
                 Notice::NothingSelected
@@ -56,7 +56,7 @@ impl App {
     pub(super) fn handle_edited(&mut self, result: Result<(), String>) {
         match result {
             Ok(()) => self.views.code.look_again(),
-            Err(why) => self.detail = Detail::Notice(Notice::NotEdited(why)),
+            Err(why) => self.lines.detail = Detail::Notice(Notice::NotEdited(why)),
         }
     }
 }

@@ -16,7 +16,7 @@ impl App {
         Context {
             shown: &self.shown,
             knobs: &self.knobs,
-            keymap: &self.keymap,
+            keymap: &self.input.keymap,
             open: self.view,
             focus: self.focus(),
             is_beside: pane != PaneId::of(self.view),
@@ -46,7 +46,7 @@ impl App {
         let cx = Context {
             shown: &self.shown,
             knobs: &self.knobs,
-            keymap: &self.keymap,
+            keymap: &self.input.keymap,
             open: self.view,
             focus,
             is_beside: pane != PaneId::of(self.view),

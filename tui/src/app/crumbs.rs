@@ -48,7 +48,7 @@ impl App {
         if crumb == Crumb::System && !self.shown.run.is_of_whole_machine() {
             // Nothing but this target was sampled, so nothing else can be shown.
             let sampled = Arc::clone(&self.shown.run.scope);
-            self.detail = Detail::Notice(Notice::OnlySampled(sampled));
+            self.lines.detail = Detail::Notice(Notice::OnlySampled(sampled));
         }
         let is_function = matches!(self.view, ViewId::Page | ViewId::Code);
         if steps >= self.knobs.scope.len() && !is_function {

@@ -18,7 +18,7 @@ impl App {
         match self.filter_order(action) {
             Ok(order) => self.apply_for_key(order),
             Err(why) => {
-                self.detail = Detail::Notice(why);
+                self.lines.detail = Detail::Notice(why);
                 Vec::new()
             }
         }

@@ -34,14 +34,14 @@ struct FreezeLater {
 impl App {
     /// Freezes the screen this long after the first samples. `None` cancels that.
     pub fn freeze_after(&mut self, after: Option<Duration>) {
-        self.freezing.later = after.map(|after| FreezeLater { after, since: None });
+        self.feed.freezing.later = after.map(|after| FreezeLater { after, since: None });
     }
 
     /// Freezes the screen if its time has come. This happens only once, so that a user who goes on
     /// is not stopped again.
     pub(super) fn freeze_if_due(&mut self) {
-        let (now, samples) = (self.now, self.base.report.samples);
-        let Some(later) = &mut self.freezing.later else {
+        let (now, samples) = (self.now, self.feed.base.report.samples);
+        let Some(later) = &mut self.feed.freezing.later else {
             return;
         };
         if later.since.is_none() && samples > 0 {
@@ -49,8 +49,8 @@ impl App {
         }
         let is_due = later.since.is_some_and(|since| now >= since + later.after);
         if is_due {
-            self.freezing.later = None;
-            if self.freezing.frozen.is_none() {
+            self.feed.freezing.later = None;
+            if self.feed.freezing.frozen.is_none() {
                 self.freeze_or_go_on();
             }
         }
@@ -58,15 +58,15 @@ impl App {
 
     /// Freezes the screen, or shows the newest snapshot again.
     pub(crate) fn freeze_or_go_on(&mut self) {
-        match self.freezing.frozen.take() {
+        match self.feed.freezing.frozen.take() {
             None => {
-                self.freezing.frozen = Some(Frozen {
+                self.feed.freezing.frozen = Some(Frozen {
                     since: self.now,
                     waiting: None,
                 });
                 // The rows that remain on the screen have to be sorted.
                 self.take_waiting();
-                if self.calm.pending {
+                if self.input.calm.pending {
                     self.refresh(true);
                 }
             }

@@ -26,7 +26,7 @@ const FIND_LENGTH_MAX: usize = 200;
 /// Handles a key press in any mode.
 pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     // A notice disappears with the next key, whatever that key does.
-    let said = std::mem::take(&mut app.detail);
+    let said = std::mem::take(&mut app.lines.detail);
     if matches!(app.mode, Mode::Browse)
         && let Some(Action::DetailLeft | Action::DetailRight) = asked(app, key)
     {
@@ -35,10 +35,10 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     if app.is_typed_in_vain(key) {
-        app.detail = said;
+        app.lines.detail = said;
         return Vec::new();
     }
-    app.detail_shift = 0;
+    app.lines.detail_shift = 0;
     // Esc first closes what is open, or a notice. The notice about a step that was just undone is
     // an exception, so that Esc can undo several steps in a row.
     let is_open = !matches!(said, Detail::Row | Detail::Notice(Notice::Undone(_)));
@@ -91,7 +91,7 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
 
 /// Returns the action of a key in the view that has the keys, if any.
 fn asked(app: &App, key: KeyEvent) -> Option<Action> {
-    app.keymap.find(key, app.focus())
+    app.input.keymap.find(key, app.focus())
 }
 
 /// Carries out an action in the view that has the keys. Clicks and the palette call it as well.
@@ -105,8 +105,8 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::NextView => return app.apply_for_key(Order::View(app.view.next())),
         Action::PreviousView => return app.apply_for_key(Order::View(app.view.previous())),
         Action::Find if app.difference_here().is_some() => {
-            app.detail = Detail::Notice(Notice::NotInDifference);
-            app.find_in_vain = Some(app.now);
+            app.lines.detail = Detail::Notice(Notice::NotInDifference);
+            app.input.find_in_vain = Some(app.now);
         }
         Action::Find => open_find(app),
         Action::FindNext => app.select_found(true, false),
@@ -114,8 +114,10 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::SortRight => app.sort(Sort::Shift(1)),
         Action::SortLeft => app.sort(Sort::Shift(-1)),
         Action::Invert => app.invert(),
-        Action::Freeze => return app.apply_for_key(Order::Freeze(app.freezing.frozen.is_none())),
-        Action::Explain => app.detail = Detail::Explain,
+        Action::Freeze => {
+            return app.apply_for_key(Order::Freeze(app.feed.freezing.frozen.is_none()));
+        }
+        Action::Explain => app.lines.detail = Detail::Explain,
         Action::Page => app.open_page(),
         Action::Code => app.open_code(),
         Action::Pane => app.toggle_pane(),
@@ -146,7 +148,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Unprobe => return app.apply_for_key(Order::Unprobe(ProbeChoice::Selected)),
         Action::UnprobeAll => return app.apply_for_key(Order::Unprobe(ProbeChoice::All)),
         Action::Value => app.open_value(),
-        Action::Kill => app.detail = Detail::Notice(Notice::NoKill),
+        Action::Kill => app.lines.detail = Detail::Notice(Notice::NoKill),
         _ => return ask(app, action),
     }
     Vec::new()
@@ -162,9 +164,9 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Copy => copy(app, App::selected_name),
         Action::Syntax => app.apply_for_key(Order::Syntax(app.views.code.syntax().other())),
         Action::Mouse => {
-            app.mouse.is_captured = !app.mouse.is_captured;
-            app.detail = Detail::Notice(Notice::Mouse(app.mouse.is_captured));
-            vec![Effect::CaptureMouse(app.mouse.is_captured)]
+            app.input.mouse.is_captured = !app.input.mouse.is_captured;
+            app.lines.detail = Detail::Notice(Notice::Mouse(app.input.mouse.is_captured));
+            vec![Effect::CaptureMouse(app.input.mouse.is_captured)]
         }
         _ => app.act_in_view(action),
     }
@@ -230,7 +232,7 @@ fn copy(app: &mut App, what: impl Fn(&App) -> Option<String>) -> Vec<Effect> {
     let Some(name) = what(app) else {
         return Vec::new();
     };
-    app.detail = Detail::Notice(Notice::Copied(name.clone()));
+    app.lines.detail = Detail::Notice(Notice::Copied(name.clone()));
     vec![Effect::Copy(name)]
 }
 
@@ -279,7 +281,7 @@ fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
 /// Opens the output of the started command, or shows a notice that there is none.
 fn open_output(app: &mut App) {
     if app.shown.run.command_output.is_empty() {
-        app.detail = Detail::Notice(Notice::NoOutput);
+        app.lines.detail = Detail::Notice(Notice::NoOutput);
     } else {
         app.mode = Mode::Output { scroll: 0 };
     }
@@ -386,15 +388,15 @@ fn act_in_pane(app: &mut App, action: Action) -> Vec<Effect> {
 
 /// Scrolls the help or the output. The help counts lines from its start, the output from its end.
 fn scroll(app: &mut App, motion: Motion) {
-    let page = usize::from(app.size.height.saturating_sub(4)).max(1);
-    let two_columns = help::has_two_columns(app.size.width);
+    let page = usize::from(app.terminal.size.height.saturating_sub(4)).max(1);
+    let two_columns = help::has_two_columns(app.terminal.size.width);
     let view = app.focus();
     // `upwards` says that a larger number means further up.
     let (scroll, max, upwards) = match &mut app.mode {
         Mode::Help { scroll } => {
-            let lines = help::line_count(&app.keymap, view, two_columns);
+            let lines = help::line_count(&app.input.keymap, view, two_columns);
             // The frame takes two lines.
-            let shown = usize::from(app.size.height.saturating_sub(2));
+            let shown = usize::from(app.terminal.size.height.saturating_sub(2));
             (scroll, lines.saturating_sub(shown), false)
         }
         Mode::Output { scroll } => {
@@ -430,7 +432,7 @@ impl App {
     /// Whether a key belongs to a pattern that the user types although the view has no search. Its
     /// letters must not be taken for actions.
     fn is_typed_in_vain(&mut self, key: KeyEvent) -> bool {
-        let Some(last) = self.find_in_vain.take() else {
+        let Some(last) = self.input.find_in_vain.take() else {
             return false;
         };
         let is_text = matches!(
@@ -443,7 +445,7 @@ impl App {
         let is_soon = self.now.saturating_sub(last) < TYPED_WITHIN;
         let is_it = is_text && is_plain && is_soon && matches!(self.mode, Mode::Browse);
         if is_it && key.code != KeyCode::Enter {
-            self.find_in_vain = Some(self.now);
+            self.input.find_in_vain = Some(self.now);
         }
         is_it
     }
@@ -454,7 +456,13 @@ impl App {
     fn say_where_it_works(&mut self, key: KeyEvent) {
         let mut label = None;
         let mut meanings: Vec<(&'static str, Vec<ViewId>)> = Vec::new();
-        for binding in self.keymap.all().iter().filter(|it| !it.help.is_empty()) {
+        for binding in self
+            .input
+            .keymap
+            .all()
+            .iter()
+            .filter(|it| !it.help.is_empty())
+        {
             let Some(found) = binding.keys.iter().find(|each| each.is(key)) else {
                 continue;
             };
@@ -467,21 +475,22 @@ impl App {
             }
         }
         let finds = self
+            .input
             .keymap
             .all()
             .iter()
             .filter(|it| it.action == Action::Find);
         if finds.flat_map(|it| &it.keys).any(|each| each.is(key)) {
-            self.find_in_vain = Some(self.now);
+            self.input.find_in_vain = Some(self.now);
         }
         // If several meanings have equally many views, the first one in the table comes first.
         few::sort_by_key(&mut meanings, |(_, views)| Reverse(views.len()));
         let Some(((what, views), others)) = meanings.split_first() else {
-            self.detail = Detail::Notice(Notice::NoSuchKey);
+            self.lines.detail = Detail::Notice(Notice::NoSuchKey);
             return;
         };
         let others = others.iter().flat_map(|(_, views)| views);
-        self.detail = Detail::Notice(Notice::WorksElsewhere {
+        self.lines.detail = Detail::Notice(Notice::WorksElsewhere {
             key: label.unwrap_or_default(),
             what,
             views: view_names(views),
@@ -492,21 +501,23 @@ impl App {
     /// Scrolls the detail line by half its width, if there is more text in that direction.
     fn shift_detail(&mut self, is_right: bool) {
         if !is_right {
-            self.detail_shift = self.detail_shift.saturating_sub(1);
+            self.lines.detail_shift = self.lines.detail_shift.saturating_sub(1);
             return;
         }
         let pane = self.pane_here();
-        let width = usize::from(self.size.width);
+        let width = usize::from(self.terminal.size.width);
         let room = DetailRoom {
             line: usize::MAX / 2,
-            view: self.part().map_or(self.size.width, |part| part.width),
+            view: self
+                .part()
+                .map_or(self.terminal.size.width, |part| part.width),
         };
         let theme = Theme::detect(ThemeChoice::default(), |_| None);
         let drawn = self.views.drawn(pane);
         let whole = text::width(&drawn.detail(&self.context_of(pane), room, &theme));
         // After a step the line starts at (shift + 1) half widths, which has to be inside the text.
-        if (self.detail_shift + 2) * width / 2 < whole + width / 2 && whole > width {
-            self.detail_shift += 1;
+        if (self.lines.detail_shift + 2) * width / 2 < whole + width / 2 && whole > width {
+            self.lines.detail_shift += 1;
         }
     }
 
@@ -515,7 +526,7 @@ impl App {
         match self.apply(order) {
             Ok(applied) => self.show_applied(applied),
             Err(why) => {
-                self.detail = Detail::Notice(why);
+                self.lines.detail = Detail::Notice(why);
                 Vec::new()
             }
         }

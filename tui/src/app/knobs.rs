@@ -34,9 +34,9 @@ impl App {
     /// previous knobs.
     pub(super) fn after_turning(&mut self, before: &Knobs) {
         if !self.knobs.asks_the_same(before) {
-            self.asking.turns += 1;
+            self.feed.asking.turns += 1;
             if self.is_the_engines() {
-                self.show(Arc::clone(&self.base), true);
+                self.show(Arc::clone(&self.feed.base), true);
             }
         }
     }

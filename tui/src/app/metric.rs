@@ -14,14 +14,14 @@ impl App {
     /// Switches to the next metric. In a run that counts only time on CPUs, waits are recorded from
     /// now on. In a file without another metric, a notice says so.
     pub(super) fn next_metric(&mut self) -> Vec<Effect> {
-        let next = match self.base.metrics.len() {
+        let next = match self.feed.base.metrics.len() {
             0 | 1 => self.count_more(),
             several => self.set_metric((self.knobs.metric + 1) % several),
         };
         match next {
             Ok(applied) => self.show_applied(applied),
             Err(why) => {
-                self.detail = Detail::Notice(Notice::OneMetric(why));
+                self.lines.detail = Detail::Notice(Notice::OneMetric(why));
                 Vec::new()
             }
         }
@@ -29,7 +29,7 @@ impl App {
 
     /// Starts to record waits if there is only one metric. The error says why that is not possible.
     fn count_more(&mut self) -> Result<Applied, String> {
-        if self.base.source.recording.is_some() {
+        if self.feed.base.source.recording.is_some() {
             return Err("this file counts nothing else".into());
         }
         let [first, ..] = waits::metrics();
@@ -38,12 +38,12 @@ impl App {
 
     /// Counts by the metric with this number. The error says why that is not possible.
     fn set_metric(&mut self, metric: usize) -> Result<Applied, String> {
-        match self.base.metrics.get(metric) {
+        match self.feed.base.metrics.get(metric) {
             Some(other) if metric > 0 && other.view.is_none() => {
                 Err(format!("{} is still being read", other.name))
             }
             _ => {
-                self.asking.waits = None;
+                self.feed.asking.waits = None;
                 self.count_by(metric);
                 Ok(Notice::MetricSet.into())
             }
@@ -62,11 +62,11 @@ impl App {
 
     /// Counts by the metric with this name. The error says why that is not possible.
     pub(super) fn choose_metric(&mut self, name: &str) -> Result<Applied, String> {
-        let metrics = Arc::clone(&self.base.metrics);
+        let metrics = Arc::clone(&self.feed.base.metrics);
         if let Some(number) = metrics.iter().position(|metric| *metric.name == *name) {
             return self.set_metric(number);
         }
-        let is_live = self.base.source.recording.is_none();
+        let is_live = self.feed.base.source.recording.is_none();
         if is_live && name == "on-cpu" {
             return self.set_metric(0);
         }

@@ -60,15 +60,15 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
         MouseEventKind::Drag(MouseButton::Left) => drag(app, event.column, event.row),
         _ => return Vec::new(),
     }
-    app.calm.key_at = Some(app.now);
-    app.detail = Detail::Row;
+    app.input.calm.key_at = Some(app.now);
+    app.lines.detail = Detail::Row;
     Vec::new()
 }
 
 /// Carries out an action as if its key had been pressed.
 fn press(app: &mut App, action: Option<Action>) -> Vec<Effect> {
-    app.calm.key_at = Some(app.now);
-    app.detail = Detail::Row;
+    app.input.calm.key_at = Some(app.now);
+    app.lines.detail = Detail::Row;
     action.map_or_else(Vec::new, |action| keys::act(app, action))
 }
 
@@ -79,11 +79,11 @@ fn is_double(app: &mut App, column: u16, row: u16) -> bool {
     let is_row = app.geometry().is_some_and(|geometry| {
         (geometry.body..geometry.body + geometry.body_height).contains(&row)
     });
-    let is_double = app.mouse.clicked.is_some_and(|(x, y, when)| {
+    let is_double = app.input.mouse.clicked.is_some_and(|(x, y, when)| {
         is_row && (x, y) == (column, row) && app.now.saturating_sub(when) <= DOUBLE
     });
     // A third click starts over, so that it cannot end a second double click.
-    app.mouse.clicked = (!is_double).then_some(here);
+    app.input.mouse.clicked = (!is_double).then_some(here);
     is_double
 }
 
@@ -131,7 +131,7 @@ fn drag(app: &mut App, column: u16, row: u16) {
 
 /// Returns the view whose tab is in a column of the line of tabs.
 fn tab_at(app: &App, width: u16, column: u16) -> Option<ViewId> {
-    let mut tabs = tabs(&app.keymap, app.view, width).into_iter();
+    let mut tabs = tabs(&app.input.keymap, app.view, width).into_iter();
     let holds = |tab: &Tab| (tab.start..tab.start + tab.width()).contains(&column);
     Some(tabs.find(holds)?.view)
 }

@@ -14,7 +14,7 @@ impl App {
             self.views.page.open(PagePosition::new(function));
             self.open(ViewId::Page);
         } else if self.is_row_gone() {
-            self.detail = Detail::Notice(Notice::RowGone);
+            self.lines.detail = Detail::Notice(Notice::RowGone);
         }
     }
 }

@@ -22,7 +22,7 @@ impl App {
             return Vec::new();
         };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let probes = &self.base.probes;
+        let probes = &self.feed.base.probes;
         let completions = palette.completions(
             probes.suggested.as_deref(),
             self.views.probes.selected(&self.shown),
@@ -46,14 +46,14 @@ impl App {
                 let Mode::Palette(palette) = &self.mode else {
                     return Vec::new();
                 };
-                let chosen = palette.chosen(&self.keymap, view);
+                let chosen = palette.chosen(&self.input.keymap, view);
                 self.mode = Mode::Browse;
                 return chosen.map_or_else(Vec::new, |action| keys::act(self, action));
             }
-            KeyCode::Down | KeyCode::Tab => palette.step(true, &self.keymap, view),
-            KeyCode::Up | KeyCode::BackTab => palette.step(false, &self.keymap, view),
-            KeyCode::Char('n') if control => palette.step(true, &self.keymap, view),
-            KeyCode::Char('p') if control => palette.step(false, &self.keymap, view),
+            KeyCode::Down | KeyCode::Tab => palette.step(true, &self.input.keymap, view),
+            KeyCode::Up | KeyCode::BackTab => palette.step(false, &self.input.keymap, view),
+            KeyCode::Char('n') if control => palette.step(true, &self.input.keymap, view),
+            KeyCode::Char('p') if control => palette.step(false, &self.input.keymap, view),
             _ if palette.line.press(key) => {
                 palette.begin_anew();
                 return look_for_names(palette);

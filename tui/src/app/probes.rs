@@ -23,7 +23,7 @@ impl App {
         match self.function_for_code() {
             Some(function) => self.apply_for_key(Order::Probe(Probed::Function(function))),
             None => {
-                self.detail = Detail::Notice(if self.is_row_gone() {
+                self.lines.detail = Detail::Notice(if self.is_row_gone() {
                     Notice::RowGone
                 } else {
                     Notice::NothingSelected
@@ -51,7 +51,7 @@ impl App {
     pub(super) fn open_value(&mut self) {
         let chosen = self.chosen_probe(ProbeChoice::Selected);
         if let Err(why) = chosen.and_then(|_| self.may_change_probes()) {
-            self.detail = Detail::Notice(why);
+            self.lines.detail = Detail::Notice(why);
             return;
         }
         self.mode = Mode::Palette(Palette::typed("value "));
@@ -76,6 +76,7 @@ impl App {
         let order = ProbeOrder::Place { place, whose };
         Ok(Applied {
             said: self
+                .feed
                 .freezing
                 .frozen
                 .is_some()
@@ -86,7 +87,7 @@ impl App {
 
     /// Returns an error if nothing can be probed now. It says why.
     fn may_probe(&self) -> Result<(), String> {
-        let base = &self.base;
+        let base = &self.feed.base;
         match (&base.run.target, base.source.engine) {
             _ if base.source.recording.is_some() => {
                 Err("no probe: this is a recording, and its programs do not run".into())
@@ -104,7 +105,7 @@ impl App {
 
     /// Returns an error if the probes belong to a recording.
     fn may_change_probes(&self) -> Result<(), Notice> {
-        if self.base.source.recording.is_some() {
+        if self.feed.base.source.recording.is_some() {
             Err(Notice::Refused(
                 "these probes are of a recording: they stay as they were recorded".into(),
             ))
@@ -264,15 +265,15 @@ impl App {
             return;
         };
         // The engine repeats its last sentence in every snapshot; it is shown only when it is new.
-        if word.number > self.probes_said {
-            self.probes_said = word.number;
-            self.detail = Detail::Notice(Notice::Refused(word.sentence.to_string()));
+        if word.number > self.lines.probes_said {
+            self.lines.probes_said = word.number;
+            self.lines.detail = Detail::Notice(Notice::Refused(word.sentence.to_string()));
         }
     }
 
     /// Returns the names found for the text that is being typed, also while the screen is frozen.
     pub fn suggested(&self) -> Option<&Suggested> {
-        self.base.probes.suggested.as_deref()
+        self.feed.base.probes.suggested.as_deref()
     }
 
     /// Whether a probe is still being placed, or has no counts yet.

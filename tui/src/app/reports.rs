@@ -54,14 +54,14 @@ impl App {
             && self.knobs.filter.is_empty()
             && self.knobs.metric == 0
             && self.knobs.difference().is_none();
-        let is_coming = self.freezing.frozen.is_none()
-            && self.base.source.recording.is_none()
+        let is_coming = self.feed.freezing.frozen.is_none()
+            && self.feed.base.source.recording.is_none()
             && matches!(
-                self.base.run.target,
+                self.feed.base.run.target,
                 TargetState::Starting | TargetState::Running
             );
         match self.knobs.window {
-            Window::Last(span) => asks_all && (span == self.base.asked.window || is_coming),
+            Window::Last(span) => asks_all && (span == self.feed.base.asked.window || is_coming),
             Window::Since { .. } | Window::Between { .. } => false,
         }
     }
@@ -69,9 +69,10 @@ impl App {
     /// Whether the shown report does not answer the present knobs yet.
     pub fn is_catching_up(&self) -> bool {
         if self.is_the_engines() {
-            self.base.generation > 0 && self.knobs.window != Window::Last(self.base.asked.window)
+            self.feed.base.generation > 0
+                && self.knobs.window != Window::Last(self.feed.base.asked.window)
         } else {
-            self.shown.asked.turn != self.asking.turns && self.base.view.is_some()
+            self.shown.asked.turn != self.feed.asking.turns && self.feed.base.view.is_some()
         }
     }
 
@@ -79,33 +80,36 @@ impl App {
     pub(super) fn ask_for_report(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         if let Window::Last(span) = self.knobs.window
-            && span != self.asking.engine_window
+            && span != self.feed.asking.engine_window
         {
-            self.asking.engine_window = span;
-            if self.base.source.recording.is_none() {
+            self.feed.asking.engine_window = span;
+            if self.feed.base.source.recording.is_none() {
                 effects.push(Effect::SetWindow(span));
             }
         }
         if self.is_the_engines() {
-            self.asking.own_reports = OwnReports::default();
+            self.feed.asking.own_reports = OwnReports::default();
             return effects;
         }
         let key = ReportKey {
-            turn: self.asking.turns,
-            generation: self.base.generation,
+            turn: self.feed.asking.turns,
+            generation: self.feed.base.generation,
         };
         // A report that is being made for an older snapshot is not cancelled in favor of a newer
         // one: if reports are slow, none would ever be finished.
         let is_under_way = self
+            .feed
             .asking
             .own_reports
             .asked
             .is_some_and(|asked| asked.turn == key.turn);
-        if is_under_way || self.asking.own_reports.answered == Some(key) {
+        if is_under_way || self.feed.asking.own_reports.answered == Some(key) {
             return effects;
         }
-        if let Some(question) = ReportQuestion::new(&self.base, &self.knobs, self.asking.turns) {
-            self.asking.own_reports.asked = Some(key);
+        if let Some(question) =
+            ReportQuestion::new(&self.feed.base, &self.knobs, self.feed.asking.turns)
+        {
+            self.feed.asking.own_reports.asked = Some(key);
             effects.push(Effect::Ask(Question::new(question)));
         }
         effects
@@ -113,20 +117,20 @@ impl App {
 
     /// Records that the question was cancelled, so that it is asked again.
     pub(crate) fn give_up_report(&mut self) {
-        self.asking.own_reports.asked = None;
+        self.feed.asking.own_reports.asked = None;
     }
 
     /// Shows a report that the profile was asked for. Only the report asked for last is shown,
     /// others are dropped.
     pub(super) fn receive_report(&mut self, answer: &ReportAnswer) {
-        if self.asking.own_reports.asked != Some(answer.key) {
+        if self.feed.asking.own_reports.asked != Some(answer.key) {
             return;
         }
-        self.asking.own_reports.asked = None;
-        self.asking.own_reports.answered = Some(answer.key);
+        self.feed.asking.own_reports.asked = None;
+        self.feed.asking.own_reports.answered = Some(answer.key);
         // The first answer after a change of the knobs is shown and sorted at once.
         let is_awaited = self.shown.asked.turn != answer.key.turn;
-        if !is_awaited && self.difference().is_some() && !self.calm.may_sort(self.now) {
+        if !is_awaited && self.difference().is_some() && !self.input.calm.may_sort(self.now) {
             // Its rows would change places; the next report comes in a second.
             return;
         }

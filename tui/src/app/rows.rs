@@ -21,7 +21,7 @@ impl App {
             Some(_) => Notice::RowGone,
             None => Notice::NothingSelected,
         };
-        self.detail = Detail::Notice(refused);
+        self.lines.detail = Detail::Notice(refused);
         Vec::new()
     }
 

@@ -24,16 +24,16 @@ impl App {
     pub(super) fn open_sampling(&mut self) {
         match self.sampler() {
             Ok(sampler) => {
-                let dialog = SamplingDialog::new(sampler, self.base.source.rate_hz);
+                let dialog = SamplingDialog::new(sampler, self.feed.base.source.rate_hz);
                 self.mode = Mode::Sampling(dialog);
             }
-            Err(why) => self.detail = Detail::Notice(Notice::NoSampling(why)),
+            Err(why) => self.lines.detail = Detail::Notice(Notice::NoSampling(why)),
         }
     }
 
     /// Returns how samples are taken. The error says why none are.
     fn sampler(&self) -> Result<Arc<Sampler>, String> {
-        let base = &self.base;
+        let base = &self.feed.base;
         match (
             &base.source.recording,
             &base.run.target,
@@ -75,7 +75,7 @@ impl App {
     /// Starts or stops fetching debug files from the configured servers. The error says that there
     /// are no servers.
     pub(super) fn allow_fetching(&mut self, is_allowed: bool) -> Result<Applied, Notice> {
-        let is_possible = self.base.names.fetching.is_some();
+        let is_possible = self.feed.base.names.fetching.is_some();
         if !is_possible && is_allowed {
             return Err(Notice::NoServers);
         }
@@ -89,16 +89,16 @@ impl App {
     /// Asks the user whether debug files may be fetched, if the detail line has no other notice.
     /// Called with each snapshot, until the user has answered or closed the question.
     pub(super) fn ask_to_fetch(&mut self) {
-        let Some(state) = &self.base.names.fetching else {
+        let Some(state) = &self.feed.base.names.fetching else {
             return;
         };
         if let Some(file) = &state.asks_for
             && self.fetching.answer.is_none()
             && !self.fetching.is_put_away
-            && self.detail == Detail::Row
+            && self.lines.detail == Detail::Row
             && matches!(self.mode, Mode::Browse)
         {
-            self.detail = Detail::Notice(Notice::MayFetch {
+            self.lines.detail = Detail::Notice(Notice::MayFetch {
                 file: Arc::clone(file),
                 servers: Arc::clone(&state.servers),
             });
@@ -113,7 +113,7 @@ impl App {
             return Err(why);
         }
         let hz = check_rate(hz, sampler.rate_max_hz)?;
-        let is_new = hz != self.base.source.rate_hz;
+        let is_new = hz != self.feed.base.source.rate_hz;
         Ok(Applied {
             said: Some(Notice::Rate { hz, is_new }),
             effect: is_new.then_some(Effect::SetRate(hz)),

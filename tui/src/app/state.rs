@@ -104,7 +104,7 @@ impl StateLine {
             .or_else(|| keeps_nothing(app))
             .or_else(|| is_idle(snapshot).then_some(StateLine::Idle))
             .or_else(|| lost(snapshot))
-            .or_else(|| app.cut_shown.then(|| cut(snapshot)).flatten())
+            .or_else(|| app.lines.cut_shown.then(|| cut(snapshot)).flatten())
             .or_else(|| file(snapshot))
     }
 }
@@ -143,7 +143,7 @@ fn of_target(target: &TargetState) -> Option<StateLine> {
 }
 
 fn of_freeze(app: &App) -> Option<StateLine> {
-    let frozen = app.freezing.frozen.as_ref()?;
+    let frozen = app.feed.freezing.frozen.as_ref()?;
     let newest = frozen.waiting.as_ref().unwrap_or(&app.shown);
     Some(StateLine::Frozen {
         ago: app.now.saturating_sub(frozen.since),

@@ -113,23 +113,23 @@ fn a_notice_that_confirms_a_key_does_not_stay_for_ever() {
     key(&mut app, KeyCode::Char('.'));
     key(&mut app, KeyCode::Backspace);
     assert!(
-        matches!(app.detail, Detail::Notice(Notice::Undone(_))),
+        matches!(app.lines.detail, Detail::Notice(Notice::Undone(_))),
         "{:?}",
-        app.detail
+        app.lines.detail
     );
     app.update(Event::Tick, Duration::from_secs(12));
-    assert!(matches!(app.detail, Detail::Notice(_)));
+    assert!(matches!(app.lines.detail, Detail::Notice(_)));
     app.update(Event::Tick, Duration::from_secs(13));
-    assert_eq!(app.detail, Detail::Row);
+    assert_eq!(app.lines.detail, Detail::Row);
     // A refusal stays until the next key.
     key(&mut app, KeyCode::Backspace);
     assert!(
-        matches!(app.detail, Detail::Notice(Notice::NoBack)),
+        matches!(app.lines.detail, Detail::Notice(Notice::NoBack)),
         "{:?}",
-        app.detail
+        app.lines.detail
     );
     app.update(Event::Tick, Duration::from_secs(60));
-    assert!(matches!(app.detail, Detail::Notice(Notice::NoBack)));
+    assert!(matches!(app.lines.detail, Detail::Notice(Notice::NoBack)));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn keys_wait_for_the_rows_that_they_need() {
     let (mut app, question) = opened();
     assert_eq!(press(&mut app, KeyCode::Char('*'), 5_001), []);
     assert_eq!(press(&mut app, KeyCode::Char('w'), 5_002), []);
-    assert_eq!(app.detail, Detail::Row);
+    assert_eq!(app.lines.detail, Detail::Row);
     assert!(matches!(app.mode, Mode::Browse));
     let mut library = crate::fixture::MadeUp;
     let answer = question.answer(&mut library, &profile::Cancel::new());
@@ -168,14 +168,14 @@ fn keys_wait_for_the_rows_that_they_need() {
     let (mut app, _) = opened();
     press(&mut app, KeyCode::Char('f'), 5_001);
     app.update(Event::Tick, Duration::from_millis(6_900));
-    assert_eq!(app.detail, Detail::Row);
+    assert_eq!(app.lines.detail, Detail::Row);
     app.update(Event::Tick, Duration::from_millis(7_001));
-    assert_eq!(app.detail, Detail::Notice(Notice::NothingSelected));
+    assert_eq!(app.lines.detail, Detail::Notice(Notice::NothingSelected));
     let (mut app, _) = opened();
     press(&mut app, KeyCode::Char('f'), 5_001);
     press(&mut app, KeyCode::Esc, 5_002);
     app.update(Event::Tick, Duration::from_millis(9_000));
-    assert_eq!(app.detail, Detail::Notice(Notice::NoBack));
+    assert_eq!(app.lines.detail, Detail::Notice(Notice::NoBack));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_filter_is_one_step_and_frozen_samples_stay() {
     assert_eq!(app.shown.generation, generation);
     let (reply, _) = order(&mut app, Order::Freeze(true));
     assert_eq!(reply, Ok(Some(Notice::Frozen(true))));
-    assert!(app.freezing.frozen.is_some());
+    assert!(app.feed.freezing.frozen.is_some());
 }
 
 #[test]

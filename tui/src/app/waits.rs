@@ -22,13 +22,13 @@ impl App {
         if !self.may_count_waits() {
             return Err("nothing is sampled any more, so that no waits can be counted".into());
         }
-        if let Some(why) = &self.base.source.waits_refused {
+        if let Some(why) = &self.feed.base.source.waits_refused {
             return Err(why.to_string());
         }
-        let is_new = self.asking.waits.replace(metric.to_owned()).is_none();
+        let is_new = self.feed.asking.waits.replace(metric.to_owned()).is_none();
         Ok(Applied {
             said: Some(Notice::WaitsAsked {
-                is_frozen: self.freezing.frozen.is_some(),
+                is_frozen: self.feed.freezing.frozen.is_some(),
             }),
             effect: is_new.then_some(Effect::CountWaits),
         })
@@ -36,14 +36,14 @@ impl App {
 
     /// Whether the source does not record which thread ends a wait.
     pub(super) fn is_without_wakers(&self) -> bool {
-        self.base.source.engine == Some(EngineKind::Perf)
+        self.feed.base.source.engine == Some(EngineKind::Perf)
     }
 
     /// Whether samples are being taken, so that waits could be recorded as well.
     pub(super) fn may_count_waits(&self) -> bool {
-        self.base.source.recording.is_none()
+        self.feed.base.source.recording.is_none()
             && matches!(
-                self.base.run.target,
+                self.feed.base.run.target,
                 TargetState::Starting | TargetState::Running
             )
     }
@@ -51,37 +51,37 @@ impl App {
     /// Shows the metric that the user asked for if the newest snapshot has it, or a notice that
     /// says why it will not come.
     pub(super) fn show_waits(&mut self) {
-        let Some(wanted) = &self.asking.waits else {
+        let Some(wanted) = &self.feed.asking.waits else {
             return;
         };
-        let mut metrics = self.base.metrics.iter();
+        let mut metrics = self.feed.base.metrics.iter();
         let said = if let Some(metric) = metrics.position(|metric| *metric.name == **wanted) {
             self.count_by(metric);
             Notice::WaitsCounted
-        } else if let Some(why) = self.base.source.waits_refused.clone() {
+        } else if let Some(why) = self.feed.base.source.waits_refused.clone() {
             Notice::OneMetric(why.to_string())
         } else if self.may_count_waits() {
             return;
         } else {
             Notice::OneMetric("it ended before waits were counted".into())
         };
-        self.asking.waits = None;
+        self.feed.asking.waits = None;
         // A notice that the user may not have read yet stays.
         if matches!(
-            self.detail,
+            self.lines.detail,
             Detail::Row | Detail::Notice(Notice::WaitsAsked { .. })
         ) {
-            self.detail = Detail::Notice(said);
+            self.lines.detail = Detail::Notice(said);
         }
     }
 
     /// Whether waits were asked for and are not recorded yet.
     pub fn awaits_waits(&self) -> bool {
-        self.asking.waits.is_some()
+        self.feed.asking.waits.is_some()
     }
 
     /// Returns why waits cannot be recorded in this run, if that is known.
     pub fn waits_refused(&self) -> Option<&str> {
-        self.base.source.waits_refused.as_deref()
+        self.feed.base.source.waits_refused.as_deref()
     }
 }

@@ -37,7 +37,7 @@ impl App {
     /// Opens the dialog for writing a file, or shows a notice that there is nothing to write.
     pub(super) fn open_write(&mut self) {
         if self.shown.view.is_none() {
-            self.detail = Detail::Notice(Notice::NothingToWrite);
+            self.lines.detail = Detail::Notice(Notice::NothingToWrite);
             return;
         }
         let manner = self.files.last_options.manner;
@@ -106,7 +106,7 @@ impl App {
             _ => None,
         };
         self.mode = Mode::Browse;
-        self.detail = Detail::Notice(Notice::Writing { bytes: 0, about });
+        self.lines.detail = Detail::Notice(Notice::Writing { bytes: 0, about });
         Some(WriteJob {
             path: PathBuf::from(name),
             overwrite,
@@ -135,11 +135,12 @@ impl App {
     fn write_next(&mut self) -> Option<Effect> {
         let repeat = self.files.repeat.as_mut()?;
         let waiting = self
+            .feed
             .freezing
             .frozen
             .as_ref()
             .and_then(|frozen| frozen.waiting.as_ref());
-        let newest = waiting.unwrap_or(&self.base);
+        let newest = waiting.unwrap_or(&self.feed.base);
         let query = self.knobs.query(newest.report.window.end_ns);
         repeat.is_last = !is_live(newest);
         Some(Effect::Write(WriteJob {
@@ -154,7 +155,7 @@ impl App {
     fn stop_writing(&mut self) {
         if let Some(repeat) = self.files.repeat.take() {
             self.mode = Mode::Browse;
-            self.detail = Detail::Notice(Notice::NoMoreFiles(repeat.count));
+            self.lines.detail = Detail::Notice(Notice::NoMoreFiles(repeat.count));
         }
     }
 
@@ -173,7 +174,7 @@ impl App {
             }
             Written::Exists(job) => Notice::exists(&job),
         };
-        self.detail = Detail::Notice(notice);
+        self.lines.detail = Detail::Notice(notice);
     }
 
     /// Handles the result of writing a file of a series. If a file of this name exists, returns the
@@ -201,7 +202,7 @@ impl App {
                 }
             }
         };
-        self.detail = Detail::Notice(notice);
+        self.lines.detail = Detail::Notice(notice);
         None
     }
 

@@ -31,7 +31,7 @@ impl Dialog {
     /// Starts a dialog about this session. If `ascii`, its lines contain only ASCII characters.
     pub fn new(mut session: Session, ascii: bool) -> Self {
         // Sentences must not name keys, because the dialog has commands instead.
-        session.app.keymap = Keymap::without_keys();
+        session.app.input.keymap = Keymap::without_keys();
         Dialog {
             session,
             rows: Vec::new(),
@@ -47,7 +47,7 @@ impl Dialog {
         let greeting = "proftop, line by line: help lists the commands, quit leaves";
         let mut lines = vec![greeting.to_owned()];
         if let crate::app::mode::Detail::Notice(crate::notice::Notice::Configuration(what)) =
-            &self.session.app.detail
+            &self.session.app.lines.detail
         {
             lines.push(format!("configuration: {what}"));
         }
@@ -58,7 +58,7 @@ impl Dialog {
     /// not, or if there is nothing to report.
     pub(super) fn news(&mut self) -> Option<String> {
         let app = &self.session.app;
-        let state = app.state.as_ref();
+        let state = app.lines.state.as_ref();
         let kind = state.map(discriminant);
         if kind == self.said {
             return None;

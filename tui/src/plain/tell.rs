@@ -89,7 +89,7 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     });
     let column = app.views.functions.table.column();
     answer.say(format!("functions are in the order of {}", column.words()));
-    match &app.state {
+    match &app.lines.state {
         Some(state) => answer.say(status::state::sentence(app, state)),
         None => answer.say(match shown.run.target {
             TargetState::Starting => "starting",

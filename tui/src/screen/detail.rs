@@ -32,19 +32,21 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let width = usize::from(geometry.width);
     // In ASCII a row may have two `±`, each of which takes one more cell.
     let room = if theme.is_ascii() { width - 2 } else { width };
-    let text = match &app.detail {
+    let text = match &app.lines.detail {
         // Details of the row, unless the user wants to see what drawing costs.
         Detail::Row => match app.terminal.draw_cost {
             Some(cost) => cost_of(cost),
             None => {
                 let pane = app.pane_here();
-                let view = app.part().map_or(app.size.width, |part| part.width);
+                let view = app
+                    .part()
+                    .map_or(app.terminal.size.width, |part| part.width);
                 let drawn = app.views.drawn(pane);
                 let detail = |line| {
                     let room = DetailRoom { line, view };
                     drawn.detail(&app.context_of(pane), room, theme)
                 };
-                match app.detail_shift {
+                match app.lines.detail_shift {
                     0 => detail(room),
                     // The line is scrolled, each step by half a width. The view writes the whole
                     // text for it, including the parts that it would leave out for lack of room.
@@ -64,14 +66,14 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     } else {
         text
     };
-    let lines = match &app.detail {
+    let lines = match &app.lines.detail {
         // Only texts that have to be read as a whole may take several lines.
         Detail::Explain | Detail::Notice(Notice::MayFetch { .. }) => text::wrap(&text, width),
         _ => vec![text],
     };
     // A long explanation covers the line of keys, which comes back with the next key. A question
     // does not, because its keys have to stay visible.
-    let last = match (&app.detail, geometry.keys) {
+    let last = match (&app.lines.detail, geometry.keys) {
         (Detail::Explain, Some(keys)) if lines.len() > 1 => keys,
         _ => geometry.detail,
     };

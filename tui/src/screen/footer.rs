@@ -36,6 +36,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     let has_function = has_page && here.is_some_and(|it| it.named.is_some());
     let can_probe = app.can_probe_here();
     let mut hints: Vec<&Binding> = app
+        .input
         .keymap
         .of(app.focus())
         .filter(|binding| !binding.hint.is_empty() && !binding.keys.is_empty())
@@ -85,7 +86,7 @@ fn works_in_difference(action: Action) -> bool {
 
 /// Returns the first key of an action, and that of the opposite action if one hint stands for both.
 fn key(app: &App, binding: &Binding, ascii: bool) -> String {
-    let other = |action| app.keymap.key_of(action);
+    let other = |action| app.input.keymap.key_of(action);
     let (before, after) = match binding.action {
         Action::LongerWindow => (other(Action::ShorterWindow), None),
         Action::SortRight => (other(Action::SortLeft), None),

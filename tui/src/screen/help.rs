@@ -16,7 +16,7 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     let area = frame.area();
     let width = area.width.min(2 * COLUMN_WIDTH as u16 + 4);
     let two = has_two_columns(area.width);
-    let lines = line_count(&app.keymap, app.focus(), two);
+    let lines = line_count(&app.input.keymap, app.focus(), two);
     let height = area.height.min(lines as u16 + 2);
     let frame_area = Rect {
         x: (area.width - width) / 2,
@@ -57,7 +57,7 @@ fn draw_columns(
     frame: &mut Frame,
     inner: Rect,
 ) {
-    let [left, right] = columns(&app.keymap, app.focus(), theme.is_ascii());
+    let [left, right] = columns(&app.input.keymap, app.focus(), theme.is_ascii());
     if two {
         let room = Rect {
             width: inner.width / 2,

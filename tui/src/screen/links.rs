@@ -17,7 +17,7 @@ const COVERED: &str = "\u{10ffff}";
 
 /// Turns the source place of the selected function in the detail line into a link.
 pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
-    let is_shown = matches!(app.mode, Mode::Browse) && app.detail == Detail::Row;
+    let is_shown = matches!(app.mode, Mode::Browse) && app.lines.detail == Detail::Row;
     if let Some((text, uri)) = target(app).filter(|_| is_shown) {
         link(buffer, geometry.detail, geometry.width, &text, &uri);
     }

@@ -25,7 +25,7 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     if !completions.is_empty() {
         return render_completions(app, palette, &completions, geometry, theme, frame);
     }
-    let matches = palette.matches(&app.keymap, app.focus());
+    let matches = palette.matches(&app.input.keymap, app.focus());
     let typed = geometry.keys.unwrap_or(geometry.detail);
     let is_order = said(palette.line.text()).is_some();
     let orders: Vec<_> = begun(palette.line.text()).collect();

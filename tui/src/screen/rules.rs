@@ -13,7 +13,7 @@ use ratatui::style::{Color, Modifier};
 
 /// Draws the app in a terminal of its own size, checks the frame, and returns its text.
 pub fn frame(app: &App, theme: &Theme) -> String {
-    let size = app.size;
+    let size = app.terminal.size;
     let mut terminal =
         Terminal::new(TestBackend::new(size.width, size.height)).expect("a test terminal");
     // Writing outside of a buffer's area panics.

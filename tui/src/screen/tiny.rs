@@ -47,7 +47,10 @@ fn segments(app: &App) -> Vec<Segment> {
         Segment::new(
             1,
             [
-                format!("proftop {}x{}", app.size.width, app.size.height),
+                format!(
+                    "proftop {}x{}",
+                    app.terminal.size.width, app.terminal.size.height
+                ),
                 String::new(),
             ],
         ),
@@ -75,7 +78,7 @@ fn segments(app: &App) -> Vec<Segment> {
             ],
         ));
     }
-    let quit = app.keymap.label(Action::Quit, app.view);
+    let quit = app.input.keymap.label(Action::Quit, app.view);
     let quit = quit.map_or_else(String::new, |key| format!("{key} quit"));
     segments.push(Segment::new(8, [quit, String::new()]));
     segments

@@ -113,7 +113,7 @@ fn busy(snapshot: &Snapshot) -> Segment {
 /// target does, so it comes first.
 fn live_word(app: &App) -> &'static str {
     match app.shown.run.target {
-        _ if app.freezing.frozen.is_some() => "FROZEN",
+        _ if app.feed.freezing.frozen.is_some() => "FROZEN",
         TargetState::Starting => "STARTING",
         TargetState::Recorded => "FILE",
         TargetState::Running if !app.shown.source.machines.is_empty() => "LIVE",

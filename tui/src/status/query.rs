@@ -117,7 +117,7 @@ fn clock(app: &App) -> Segment {
                 calendar::zone(ms(end_ns))
             )
         }
-        _ if app.size.width < WIDTH_WITH_CLOCK => return none,
+        _ if app.terminal.size.width < WIDTH_WITH_CLOCK => return none,
         Window::Last(_) | Window::Since { .. } => {
             let end_ms = ms(app.shown.report.window.end_ns);
             format!(

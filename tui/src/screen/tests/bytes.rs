@@ -114,7 +114,7 @@ fn flames_are_small() {
 fn without_colors_there_are_none() {
     let mut hand = Hand::new(80, 24);
     hand.show(postgres());
-    let mut painter = Painter::new(hand.app.size).expect("memory");
+    let mut painter = Painter::new(hand.app.terminal.size).expect("memory");
     let bytes = painter
         .frame(|frame| screen::draw(&hand.app, &ASCII, frame))
         .expect("memory");
@@ -131,7 +131,7 @@ fn no_terminal_is_too_small() {
     for (width, height) in [(0, 0), (1, 1), (20, 5)] {
         let mut hand = Hand::new(width, height);
         hand.show(postgres());
-        let mut painter = Painter::new(hand.app.size).expect("memory");
+        let mut painter = Painter::new(hand.app.terminal.size).expect("memory");
         for theme in [UTF8, ASCII] {
             let drawn = painter.frame(|frame| screen::draw(&hand.app, &theme, frame));
             assert!(drawn.is_ok());

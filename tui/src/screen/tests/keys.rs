@@ -28,7 +28,7 @@ struct Other {
 impl Other {
     fn new(width: u16, height: u16, snapshot: Snapshot) -> Self {
         let mut hand = Hand::new(width, height);
-        hand.app.keymap = other_keys();
+        hand.app.input.keymap = other_keys();
         hand.show(snapshot).wait(2_000);
         let words = "Enter|Esc|Bksp|Backspace|Space|PgDn|PgUp|[!-~]";
         let hint = format!(r"(?:^|[\s(;,│])(?:{words}): ");
@@ -41,7 +41,7 @@ impl Other {
 
     /// Returns the key of an action.
     fn key(&self, name: &str) -> char {
-        let mut bindings = self.hand.app.keymap.all().iter();
+        let mut bindings = self.hand.app.input.keymap.all().iter();
         let found = bindings.find(|binding| binding.name == name);
         match found.expect("an action").keys[..] {
             [Key::Char(letter)] => letter,
@@ -165,7 +165,7 @@ fn views_name_them() {
 fn what_has_no_key_is_not_offered() {
     let mut hand = Hand::new(120, 40);
     for name in ["freeze", "mark", "back", "longer-window", "help"] {
-        assert_eq!(hand.app.keymap.rebind(name, &[]), Rebound::Done);
+        assert_eq!(hand.app.input.keymap.rebind(name, &[]), Rebound::Done);
     }
     hand.show(tree_step(0)).wait(2_000);
     hand.keys(":mark\n");

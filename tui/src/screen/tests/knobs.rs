@@ -50,7 +50,7 @@ fn escape_closes_what_is_said_before_it_undoes() {
     let mut hand = hand(80, 24);
     hand.keys("x");
     let (knobs, explained) = (hand.app.knobs.clone(), |hand: &Hand| {
-        hand.app.detail == Detail::Explain
+        hand.app.lines.detail == Detail::Explain
     });
     hand.keys("i");
     assert!(explained(&hand));
@@ -599,7 +599,7 @@ proptest! {
         hand.keys(&"\u{8}".repeat(24));
         prop_assert_eq!(&hand.app.knobs, &with_the_baseline_of(&hand, place));
         // Switching to a view is not a step.
-        let key = hand.app.keymap.label(Action::View(view.tab()), view);
+        let key = hand.app.input.keymap.label(Action::View(view.tab()), view);
         hand.keys(&key.expect("views have keys"));
         let moved = keys.iter().any(|keys| matches!(*keys, "j" | "s"));
         if !moved {

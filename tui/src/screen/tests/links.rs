@@ -94,7 +94,7 @@ fn what_comes_in_the_place_of_a_link_is_written() {
 
 /// Returns the text and the target of the only link in a whole frame.
 fn link(hand: &Hand) -> Option<(String, String)> {
-    let size = hand.app.size;
+    let size = hand.app.terminal.size;
     let mut painter = Painter::new(size).expect("memory");
     let bytes = painter.frame(|frame| screen::draw(&hand.app, &LINKED, frame));
     let bytes = String::from_utf8(bytes.expect("memory")).expect("UTF-8");

@@ -33,7 +33,7 @@ fn the_palette_at_every_size() {
 fn what_is_chosen_is_done() {
     let mut hand = Hand::new(80, 24);
     hand.show(postgres()).keys(":freeze\n");
-    assert!(hand.app.freezing.frozen.is_some());
+    assert!(hand.app.feed.freezing.frozen.is_some());
     assert!(matches!(hand.app.mode, Mode::Browse));
     hand.keys(":flame gr\n");
     assert_eq!(hand.app.view, ViewId::Flame);
@@ -48,7 +48,7 @@ fn other_keys_are_in_the_key_line_and_in_the_help() {
     let mut hand = Hand::new(160, 45);
     let key = "ctrl-s".parse().expect("a key");
     assert_eq!(key, Key::Ctrl('s'));
-    hand.app.keymap.rebind("write", &[key]);
+    hand.app.input.keymap.rebind("write", &[key]);
     hand.show(postgres());
     assert!(hand.frame().contains("^s write"), "{}", hand.frame());
     hand.keys("?");
