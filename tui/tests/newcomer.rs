@@ -67,7 +67,10 @@ fn five_tasks_take_few_keys() {
     // Which function burns the most, and who calls it? The first row; Enter.
     newcomer.press(&["Enter"], 6, |screen| {
         let callers = screen.lines().skip_while(|line| !line.contains("CALLERS"));
-        screen.contains("CALLEES") && callers.skip(1).any(|line| line.contains('.'))
+        let mut callers = callers.skip(1).take_while(|line| !line.trim().is_empty());
+        // Each row ends with its number of samples.
+        let is_row = |line: &str| line.trim_end().ends_with(|c: char| c.is_ascii_digit());
+        screen.contains("CALLEES") && callers.any(is_row)
     });
     newcomer.back_to_functions();
 

@@ -18,7 +18,7 @@
 //! - [`tree`]: the modules of a crate, with the names and paths in each
 //! - [`read`]: from files to that tree
 //! - [`collect`]: one item's name, imports and paths
-//! - [`item`], [`cfg`]: names and attributes of items, and which are only for tests
+//! - [`item`], [`mod@cfg`]: names and attributes of items, and which are only for tests
 //! - [`resolve`]: from a path to the modules that it leads through
 //! - [`arrows`]: imports, counted between the children of one module
 //! - [`circles`]: who can be reached from whom and back

@@ -1,4 +1,4 @@
-//! Creates the [`Context`] in which views are drawn and handle actions.
+//! Creates the [context](crate::context::Context) in which views are drawn and handle actions.
 
 use super::App;
 use crate::context::Context;

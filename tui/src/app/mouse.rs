@@ -1,7 +1,7 @@
 //! Handles the mouse: a click selects a row or opens a view, and the wheel moves the selection. The
 //! geometry says what is at which cell. Clicks on column heads come as [`Event::Head`].
 //!
-//! [`Event::Head`]: super::Event::Head
+//! [`Event::Head`]: crate::app::Event::Head
 
 use super::{App, Effect, keys};
 use crate::action::{Action, Keymap};
