@@ -1,7 +1,7 @@
-//! Atomic operations on values of maps. A program at a breakpoint may be interrupted by
-//! another one on the same CPU, so that plain additions would lose some.
+//! Atomic operations on values of maps. Plain additions would lose some counts, because a program
+//! at a breakpoint may be interrupted by another program on the same CPU.
 
-/// Adds to a word.
+/// Adds `amount` to a word.
 ///
 /// # Safety
 ///
@@ -9,19 +9,19 @@
 #[inline(always)]
 pub unsafe fn add(word: *mut u64, amount: u64) {
     #[cfg(target_arch = "bpf")]
-    // SAFETY: the caller answers for the address; one atomic instruction.
+    // SAFETY: the caller guarantees the address; one atomic instruction.
     unsafe {
         core::arch::asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) word, in(reg) amount);
     }
     #[cfg(not(target_arch = "bpf"))]
-    // SAFETY: the caller answers for the address.
+    // SAFETY: the caller guarantees the address.
     unsafe {
         let word = core::sync::atomic::AtomicU64::from_ptr(word);
         word.fetch_add(amount, core::sync::atomic::Ordering::Relaxed);
     }
 }
 
-/// Sets a word, and returns what it was.
+/// Sets a word to `value`, and returns its old value.
 ///
 /// # Safety
 ///
@@ -31,21 +31,21 @@ pub unsafe fn swap(word: *mut u64, value: u64) -> u64 {
     #[cfg(target_arch = "bpf")]
     {
         let mut value = value;
-        // SAFETY: the caller answers for the address; one atomic instruction.
+        // SAFETY: the caller guarantees the address; one atomic instruction.
         unsafe {
             core::arch::asm!("{1} = xchg_64({0} + 0, {1})", in(reg) word, inout(reg) value);
         }
         value
     }
     #[cfg(not(target_arch = "bpf"))]
-    // SAFETY: the caller answers for the address.
+    // SAFETY: the caller guarantees the address.
     unsafe {
         let word = core::sync::atomic::AtomicU64::from_ptr(word);
         word.swap(value, core::sync::atomic::Ordering::AcqRel)
     }
 }
 
-/// Sets a word to `new` if it is `old`, and returns what it was.
+/// Sets a word to `new` if it is `old`, and returns the value that it had before.
 ///
 /// # Safety
 ///
@@ -55,7 +55,7 @@ pub unsafe fn exchange_if(word: *mut u64, old: u64, new: u64) -> u64 {
     #[cfg(target_arch = "bpf")]
     {
         let mut was = old;
-        // SAFETY: the caller answers for the address; one atomic instruction.
+        // SAFETY: the caller guarantees the address; one atomic instruction.
         unsafe {
             core::arch::asm!(
                 "r0 = cmpxchg_64({0} + 0, r0, {1})",
@@ -69,7 +69,7 @@ pub unsafe fn exchange_if(word: *mut u64, old: u64, new: u64) -> u64 {
     #[cfg(not(target_arch = "bpf"))]
     {
         use core::sync::atomic::{AtomicU64, Ordering};
-        // SAFETY: the caller answers for the address.
+        // SAFETY: the caller guarantees the address.
         let word = unsafe { AtomicU64::from_ptr(word) };
         match word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(was) | Err(was) => was,

@@ -1,24 +1,24 @@
-//! The programs. One file for each kind of event has its program:
+//! The BPF programs. Each kind of event has a file with its program:
 //!
 //! | event | file |
 //! |---|---|
 //! | the sampling clock ticks | `tick` |
-//! | a function is called that has a probe | `call`, with `values` |
+//! | a function that has a probe is called | `call`, with `values` |
 //! | the kernel passes a tracepoint that has a probe | `point` |
-//! | something else that is counted happens | `happening` |
-//! | a thread has waited | `wait`, and `open_wait` of those that wait still |
+//! | something else that is counted has happened | `happening` |
+//! | a thread has waited | `wait`, and `open_wait` for waits that are not over |
 //!
-//! and the others hold what events share: who is a target (`filter`), registers and
-//! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
-//! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`, sent
+//! The other files hold what the events share: who is a target (`filter`), registers and
+//! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), its Python
+//! frames (`python`), a copy of its stack (`raw`), the record (`record`, sent
 //! by `finish`), what the kernel has saved of registers, for each machine
-//! (`saved_registers`), where a thread is that has been caught by a probe (`hit`, `probed`),
-//! the lists of processes (`processes`, with programs of its own), the `current_task`, whether an `interrupt` runs,
-//! single words of `memory`,
+//! (`saved_registers`), where a thread that is stopped by a probe is (`hit`, `probed`),
+//! the lists of processes (`processes`, with programs of its own), the `threads` whose waits
+//! are followed, the `current_task`, whether an `interrupt` runs,
+//! reads of single words of `memory`,
 //! the time (`clock`), and all maps (`maps`).
-//!
-//! The objects for AArch64 and for kernels without `bpf_loop` have the clock's event alone. Loops
-//! of the latter are those of `without_loop`.
+//! The objects for AArch64 and for kernels without `bpf_loop` have only the clock's event. The
+//! loops of the latter are in `without_loop`.
 #![cfg_attr(
     any(feature = "aarch64", feature = "without_loop"),
     allow(

@@ -1,79 +1,79 @@
-//! *Probes* of calls: what both sides have to agree on.
+//! *Probes* of function calls: the limits and records that both sides have to agree on.
 
 pub mod histogram;
 pub mod starts;
 
-/// Probes at one time.
+/// Maximum number of probes at one time.
 pub const PROBES_MAX: usize = 64;
 
-/// Probes of them that can be at tracepoints of the kernel, each of which needs a program of
-/// its own. They have the last numbers.
+/// Maximum number of probes at tracepoints of the kernel, each of which needs a program of its
+/// own. They have the last probe numbers.
 pub const POINTS_MAX: usize = 16;
 
-/// The number of the first of those.
+/// The number of the first probe at a tracepoint.
 pub const FIRST_POINT: usize = PROBES_MAX - POINTS_MAX;
 
-/// Arguments of a tracepoint; the kernel has no more (`MAX_BPF_FUNC_REG_ARGS` and
-/// `bpf_trace_run12`).
+/// Maximum number of arguments of a tracepoint; the kernel allows no more
+/// (`MAX_BPF_FUNC_REG_ARGS` and `bpf_trace_run12`).
 pub const POINT_ARGUMENTS_MAX: usize = 12;
 
-/// Processes that a probe can be narrowed to, besides what the run is narrowed to.
+/// Maximum number of processes that one probe can be narrowed to, besides the run's targets.
 pub const FEW_MAX: usize = 8;
 
-/// Expressions of one probe.
+/// Maximum number of expressions of one probe.
 pub const VALUES_MAX: usize = 8;
 
-/// Memory that one expression reads through, one address after the other.
+/// Maximum number of reads of memory in one expression, each through the result of the last.
 pub const STEPS_MAX: usize = 4;
 
-/// Bytes of a text that are read.
+/// Maximum number of bytes of a text that are read.
 pub const TEXT_BYTES: usize = 64;
 
-/// Different numbers that are kept apart, of all probes together.
+/// Maximum number of different numbers that are counted, of all probes together.
 pub const NUMBERS_MAX: usize = 16_384;
 
-/// Different texts that are kept apart, of all probes together.
+/// Maximum number of different texts that are counted, of all probes together.
 pub const TEXTS_MAX: usize = 8192;
 
-/// What is told to a program by the kernel with each hit: which probe it is of, and
-/// what is special at that site.
+/// The number that the kernel passes to a program with each hit: which probe was hit, and what
+/// is special at that place in the code, its *site*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub struct Cookie(pub u64);
 
-/// Bits of a [`Cookie`], behind those of the probe's number.
+/// Flags in a [`Cookie`], above the bits of the probe's number.
 pub mod site {
-    /// The site is a branch, and what is hit counts only if it is not taken.
+    /// The site is a conditional branch, and a hit counts only if the branch is not taken.
     pub const UNLESS_TAKEN: u64 = 1 << 8;
-    /// The code is Go's: calls belong to a goroutine, which moves from thread to thread.
+    /// The function is Go code: its calls belong to a goroutine, which moves between threads.
     pub const GO: u64 = 1 << 9;
-    /// The site is a `ret`: the return address is on the stack still.
+    /// The site is a `ret` instruction: the return address is still on the stack.
     pub const AT_RETURN: u64 = 1 << 10;
-    /// The kernel will replace the return address, which is on top of the stack here.
+    /// The kernel is about to replace the return address, which is on top of the stack here.
     pub const REPLACED: u64 = 1 << 11;
 }
 
 impl Cookie {
     const PUSHED_SHIFT: u32 = 32;
 
-    /// `pushed` is how far the stack pointer is below the return address.
+    /// Packs the parts; `pushed` is how many bytes the stack pointer is below the return address.
     pub const fn new(probe: u8, flags: u64, pushed: u32) -> Self {
         Self(probe as u64 | flags | (pushed as u64) << Self::PUSHED_SHIFT)
     }
 
-    /// The number of the probe.
+    /// Returns the number of the probe.
     #[inline(always)]
     pub const fn probe(self) -> u32 {
         self.0 as u32 & 0xff
     }
 
-    /// Whether a bit of [`site`] is set.
+    /// Returns whether a bit of [`site`] is set.
     #[inline(always)]
     pub const fn has(self, flag: u64) -> bool {
         self.0 & flag != 0
     }
 
-    /// How far the stack pointer is below the return address.
+    /// Returns how many bytes the stack pointer is below the return address.
     #[inline(always)]
     pub const fn pushed(self) -> u64 {
         self.0 >> Self::PUSHED_SHIFT
@@ -88,34 +88,34 @@ pub mod order {
     pub const VALUES: u32 = 2;
     /// Values are read when a call ends.
     pub const RESULTS: u32 = 4;
-    /// Some calls give their stack when they begin.
+    /// Some calls record their stack when they begin.
     pub const STACKS: u32 = 8;
-    /// Calls that took long enough give their stack when they end.
+    /// Some of the calls that took long enough record their stack when they end.
     pub const SLOW_STACKS: u32 = 16;
-    /// Whoever hits it counts, target or not.
+    /// Hits of every process count, whether it is a target or not.
     pub const EVERYBODY: u32 = 32;
     /// Only hits of the processes in [`Orders::few`](super::Orders::few) count.
     pub const FEW: u32 = 64;
 }
 
-/// What the program does for one probe, besides counting.
+/// What the program does at each hit of one probe, besides counting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Orders {
     /// Bits of [`order`].
     pub flags: u32,
-    /// How many of 2^32 calls give their stack.
+    /// A call records its stack if a random 32-bit number is at most this.
     pub stack_odds: u32,
-    /// Shorter calls are counted, and nothing else.
+    /// The end of a call shorter than this is counted, and nothing else is done for it.
     pub min_ns: u64,
-    /// Which of the probes that had this number, one after the other. Calls that an earlier one
-    /// has seen begin are not taken for those of a later one.
+    /// Distinguishes the probes that had this number one after the other. The end of a call is
+    /// not matched with a beginning that an earlier probe has seen.
     pub generation: u64,
-    /// Processes whose hits count, if they are few; 0 for none.
+    /// With [`order::FEW`], the processes whose hits count; unused places are 0.
     pub few: [u32; FEW_MAX],
-    /// How many arguments a tracepoint has.
+    /// Of a probe at a tracepoint: how many arguments that has.
     pub arguments: u64,
-    /// What is read of each call; the last ones may be of kind [`value::NONE`].
+    /// The values to read at each call. Those behind the last one are of kind [`value::NONE`].
     pub values: [Value; VALUES_MAX],
 }
 
@@ -125,96 +125,96 @@ pub mod value {
     pub const NONE: u32 = 0;
     /// A number of up to eight bytes.
     pub const NUMBER: u32 = 1;
-    /// A text that ends with a zero.
+    /// A text that ends with a zero byte.
     pub const TEXT: u32 = 2;
     /// A text whose length is known.
     pub const COUNTED_TEXT: u32 = 3;
 }
 
-/// A value to read.
+/// A value to read: one expression of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Value {
-    /// One of [`value`].
+    /// The kind of the value: one of [`value`].
     pub kind: u32,
-    /// 1: when the call ends.
+    /// 1 if the value is read when the call ends, 0 if when it begins.
     pub at_end: u32,
-    /// Of a number, bits that are above those that count: it is shifted up by as many.
+    /// Of a number: how far it is shifted left first, to drop the bits above those that count.
     pub above: u32,
-    /// And then down by as many: its other bits that do not count, and those.
+    /// Of a number: how far it is then shifted right, to drop the bits below those that count.
     pub down: u32,
-    /// Where the number is, or the text begins.
+    /// Its value is the number, or the address at which the text begins.
     pub chain: Chain,
-    /// The length of a counted text.
+    /// Its value is the length of a counted text.
     pub length: Chain,
 }
 
-/// A register, and memory read through it: `*(*(register + add0) + add1) + then`.
+/// A register, and reads of memory through it: `*(*(register + add0) + add1) + then`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Chain {
-    /// One of [`register`].
+    /// The register: one of [`register`].
     pub base: u32,
-    /// How many of `step` count.
+    /// How many elements of `step` are used.
     pub steps: u32,
-    /// The readings of memory, in this order.
+    /// The reads of memory, in this order.
     pub step: [Step; STEPS_MAX],
-    /// What is added to the last number that was read.
+    /// What is added to the last word that was read, or to the register if none is read.
     pub then: i64,
 }
 
-/// One reading of memory.
+/// One read of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Step {
-    /// What is added to the number so far, to get the address.
+    /// What is added to the register, or to the word of the last step, to get the address.
     pub add: i64,
-    /// 1 to 8; less than 8 are not extended by their sign.
+    /// How many bytes are read, 1 to 8. Fewer than 8 are extended by zeros.
     pub bytes: u64,
 }
 
-/// Numbers of registers in [`Chain::base`]: 0 to 15 are those of instructions (0 is rax, 4
-/// rsp, 15 r15); of a tracepoint, its arguments.
+/// Numbers of registers in [`Chain::base`]. 0 to 15 are those of x86-64 instructions (0 is rax,
+/// 4 rsp, 15 r15); at a tracepoint they are its arguments instead.
 pub mod register {
-    /// The stack pointer at the function's entry: the return address is there.
+    /// The stack pointer at the function's entry, where the return address is.
     pub const ENTRY_SP: u32 = 16;
-    /// Nothing but [`Chain::then`](super::Chain::then).
+    /// Always 0: the chain is the number [`Chain::then`](super::Chain::then) alone.
     pub const ZERO: u32 = 17;
-    /// How many there is room for; a power of two.
+    /// How many registers there is room for; a power of two, so that a mask bounds the number.
     pub const COUNT: usize = 32;
 }
 
-/// What is counted of one probe, on each CPU.
+/// The counts of one probe on one CPU.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Tally {
     /// Calls that began.
     pub calls: u64,
-    /// Ends of calls that began before the probe did.
+    /// Ends of calls whose beginning is not known: most began before the probe was placed.
     pub strangers: u64,
-    /// Calls that were shorter than was asked for, of those that ended.
+    /// Calls that ended and were shorter than [`Orders::min_ns`].
     pub short: u64,
-    /// Hits of processes that are no targets.
+    /// Hits of processes that do not count, because they are no targets of the probe.
     pub others: u64,
-    /// Stacks that were taken.
+    /// Stacks that were recorded.
     pub stacks: u64,
-    /// Stacks that were due and not taken: another one was being taken on that CPU, or
-    /// the ring was full.
+    /// Stacks that were due and not recorded: another one was being walked on that CPU, the ring
+    /// buffer was full, or the process's unwind tables were not in place.
     pub stacks_lost: u64,
-    /// Values for which there was no room.
+    /// Values for which the maps had no room.
     pub values_lost: u64,
-    /// How long the calls that ended took, all together.
+    /// How long the calls took that ended and were not short, all together.
     pub sum_ns: u64,
-    /// The longest one. Of all but a few: two CPUs never share it, and one thread may overtake another.
+    /// Time of the longest call; too small if a thread overwrites that of one it interrupted.
     pub max_ns: u64,
     /// Values that could not be read, by their place in [`Orders::values`].
     pub unreadable: [u64; VALUES_MAX],
-    /// Calls by how long they took, see [`histogram`].
+    /// Calls by how long they took, in the buckets of [`histogram`].
     pub histogram: [u64; histogram::BUCKETS],
 }
 
 impl Tally {
-    /// Of a probe that was not hit yet.
+    /// The counts of a probe that was not hit yet.
     pub const ZERO: Tally = Tally {
         calls: 0,
         strangers: 0,
@@ -229,7 +229,7 @@ impl Tally {
         histogram: [0; histogram::BUCKETS],
     };
 
-    /// Adds what another CPU counted of the same probe.
+    /// Adds the counts of the same probe on another CPU.
     pub fn add(&mut self, other: &Tally) {
         self.calls += other.calls;
         self.strangers += other.strangers;
@@ -247,29 +247,29 @@ impl Tally {
     }
 }
 
-/// A number that was read.
+/// The key under which one number that was read is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct NumberKey {
     /// The number of the probe.
     pub probe: u32,
-    /// Its place in [`Orders::values`].
+    /// The place of the value in [`Orders::values`].
     pub slot: u32,
-    /// What was read, extended by zeros.
+    /// The number, extended by zeros.
     pub number: u64,
 }
 
-/// A text that was read.
+/// The key under which one text that was read is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct TextKey {
     /// The number of the probe.
     pub probe: u32,
-    /// Its place in [`Orders::values`].
+    /// The place of the value in [`Orders::values`].
     pub slot: u32,
-    /// How long it is, which may be more than what was read.
+    /// The whole length of a counted text; else the number of bytes read, the zero byte included.
     pub len: u64,
-    /// The text, and zeros behind it.
+    /// As much of the text as was read, and zeros behind it.
     pub bytes: [u8; TEXT_BYTES],
 }
 

@@ -2,45 +2,45 @@
 
 use crate::status;
 
-/// How the walk of a user stack ended, as the reader of a record tells it.
+/// How the walk of a user stack ended, as the reader of a record reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// The chain of frames ended as it should: at the thread's first frame.
     Root,
-    /// A kernel thread, or a task that has no user registers.
+    /// There is no user stack: a kernel thread, or a task that has no user registers.
     NoUserStack,
     /// The interrupted code keeps no frame pointer.
     NoFramePointer,
-    /// A frame pointer that points nowhere a frame can be.
+    /// A frame pointer points to where no frame can be.
     BrokenChain,
     /// The stack's memory could not be read.
     ReadFault,
-    /// More frames than the limit.
+    /// The stack has more frames than the limit.
     TooDeep,
-    /// An address outside all executable mappings.
+    /// The walk came to an address outside all executable mappings.
     NoMapping,
-    /// A 32-bit task.
+    /// The task runs 32-bit code.
     Compat32,
-    /// In the midst of exec: the old program's stack is gone, the new one has
-    /// none yet.
+    /// The task was in the middle of exec: the old program's stack is gone, the new one
+    /// has none yet.
     Exec,
-    /// The unwind information says there what is not supported.
+    /// The unwind information uses something there that is not supported.
     Unsupported,
-    /// The unwind information leads downwards: it lies.
+    /// The unwind information leads downwards, so it is wrong.
     Stuck,
-    /// The frames above are on another stack, and where that is cannot be told.
+    /// The frames above are on another stack, and it cannot be found out where that is.
     StackSwitch,
-    /// What was mapped there had just been changed: the rules were those of another
-    /// file. Only the reader of the record can tell.
+    /// The mapping had just changed, so that the rules were those of another file. Only the
+    /// reader of the record can know.
     Remapped,
     /// The task was ending: its memory was being taken down.
     Exiting,
-    /// The stack is longer than the copy of it that was walked. Only the reader
-    /// of the record can tell.
+    /// The stack is longer than the copy of it that was walked. Only the reader of the
+    /// record can know.
     CopyCut,
 }
 
-/// What the last status of a walk means. The walk found `frames` frames, the last
+/// Returns what the last status of a walk means. The walk found `frames` frames, the last
 /// `links` of them by frame pointer.
 pub fn ending(status: u32, links: u32, frames: u32) -> Ending {
     match status {

@@ -11,8 +11,8 @@ use crate::registers::Registers;
 use crate::status;
 use crate::world::World;
 
-/// `(ip, sp, bp) = (*(bp + 8) & address_bits, bp + 16, *bp)`. On x86-64 this is the caller's
-/// stack pointer, on AArch64 it is that or above.
+/// Takes one step: `(ip, sp, bp) = (*(bp + 8) & address_bits, bp + 16, *bp)`. The new `sp` is the
+/// caller's stack pointer on x86-64; on AArch64 the caller's may also be above it.
 #[inline(always)]
 pub fn step<W: World>(registers: &mut Registers, address_bits: u64, world: &mut W) -> u32 {
     let bp = registers.bp;

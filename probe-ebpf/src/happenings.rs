@@ -1,45 +1,45 @@
-//! What is counted besides time, where it is a tracepoint: which passes give their stack.
+//! Sampling at a tracepoint that is counted besides time: which passes record their stack.
 //!
-//! Of *period* passes one gives its stack, drawn by chance, and stands for all of them. Each CPU has
-//! a period of its own, which follows the number of passes: it doubles as soon as there were too many stacks in a while, and is
-//! halved after one in which there were few. So the first passes of a burst give their stacks, and
-//! a million more take a few hundred.
+//! One of *period* passes records its stack, chosen at random, and stands for all of them. Each CPU
+//! has a period of its own: it doubles as soon as a *slice* of time had too many stacks,
+//! and is halved after a slice with few. So the first passes of a burst all record their stacks,
+//! and a million more record a few hundred.
 
-/// What user space asks for.
+/// What user space asks the program of a counted tracepoint to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct PointOrders {
-    /// Stacks that one CPU takes in a while before its period doubles; 0 as long as nothing is
+    /// Stacks that one CPU takes in a slice before its period doubles; 0 as long as nothing is
     /// counted.
     pub stacks: u64,
 }
 
-/// Of a clock in nanoseconds: how long a while is, 134 ms.
+/// Length of a slice, as a shift of a time in nanoseconds: 134 ms.
 const WHILE_SHIFT: u32 = 27;
 
-/// Longer periods there are not: a CPU passes no place so often in a while.
+/// The longest period: no CPU passes a tracepoint so often in a slice.
 const PERIOD_MAX: u64 = 1 << 24;
 
-/// What one CPU keeps of the passes.
+/// What one CPU keeps about the passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct PointPace {
-    /// Which while `taken` counts in.
+    /// The number of the slice that `taken` counts in.
     pub at: u64,
-    /// Stacks in it, since the period was changed.
+    /// Stacks taken in that slice; half of the limit when the period has doubled.
     pub taken: u64,
-    /// One less than the period, which is a power of two.
+    /// The period, which is a power of two, less 1.
     pub mask: u64,
 }
 
 impl PointPace {
-    /// Whether a pass gives its stack. `luck` is any number, each as likely as the others.
+    /// Returns whether a pass records its stack. `luck` is a uniformly distributed random number.
     #[inline(always)]
     pub fn is_drawn(&self, luck: u32) -> bool {
         luck as u64 & self.mask == 0
     }
 
-    /// A pass gives its stack: how many it stands for. The period may be another one behind it.
+    /// Notes that a pass records its stack, and returns for how many passes. Adapts the period.
     #[inline(always)]
     pub fn take(&mut self, now_ns: u64, stacks: u64) -> u64 {
         let period = self.mask + 1;
@@ -64,8 +64,8 @@ impl PointPace {
 mod tests {
     use super::*;
 
-    /// What all stacks stand for, how many there are, and how many of them in the last while, of
-    /// so many passes in each of 20.
+    /// Makes `passes` passes in each of 20 slices. Returns how many passes all stacks stand for,
+    /// the number of stacks, and their number in the last slice.
     fn pass(passes: u64) -> (u64, u64, u64) {
         let mut pace = PointPace::default();
         let mut luck = 1u32;

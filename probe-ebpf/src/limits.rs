@@ -1,84 +1,84 @@
 //! Every bound of the kernel side, each with its reason.
 
-/// Kernel frames in a sample. The kernel itself stops there by default
+/// Maximum number of kernel frames in a sample. The kernel itself stops there by default
 /// (`kernel.perf_event_max_stack`).
 pub const KERNEL_FRAMES_MAX: usize = 127;
 
-/// User frames in a sample: what `--max-depth` may ask for. A frame costs 10 to
+/// Maximum number of user frames in a sample, and the largest `--max-depth`. A frame costs 10 to
 /// 100 ns with interrupts off, so that this is at most 0.1 ms.
 pub const USER_FRAMES_MAX: usize = 1024;
 
-/// Python frames in a sample, with the marks between groups of them. A frame costs about
-/// 100 ns with interrupts off; Python itself stops a recursion at 1000 by default.
+/// Maximum number of Python frames in a sample, with the marks between groups of them. A frame
+/// costs about 100 ns with interrupts off; Python stops a recursion at 1000 frames by default.
 pub const PYTHON_FRAMES_MAX: usize = 512;
 
-/// Words behind the header of one record.
+/// Maximum number of words behind the header of one record.
 pub const FRAMES_MAX: usize = KERNEL_FRAMES_MAX + USER_FRAMES_MAX + 2 * PYTHON_FRAMES_MAX;
 
-/// Bytes of the ring buffer unless the loader says otherwise: five seconds of
+/// Bytes of the ring buffer unless the loader says otherwise: more than a second of
 /// two CPUs at 10 kHz with 30 frames a sample. A power of two.
 pub const RING_BYTES: usize = 8 << 20;
 
-/// Pages of a user stack in one record, of a process whose tables are not in
-/// place yet.
+/// Maximum number of pages of a user stack in one record. Stacks are copied for processes
+/// whose tables are not in place yet.
 pub const RAW_PAGES: usize = 15;
 /// Bytes of a page of memory: what can be read in one go, or not at all.
 pub const PAGE_BYTES: usize = 4096;
-/// Records that a stack may take: a little more than 1 MiB.
+/// Maximum number of records of one stack: a little more than 1 MiB.
 pub const RAW_PARTS: usize = 18;
-/// Of these, how many are for its end, with the thread's first frames. They come
-/// second: between them and the first there is often one large frame that nothing is
-/// needed of. The compiler of Rust begins with one of half a megabyte.
+/// How many of these records are for the stack's end, with the thread's first frames. They come
+/// second: between them and the first record there is often one large frame that no walk needs
+/// the contents of. In the Rust compiler, one of the first frames has half a megabyte.
 pub const RAW_PARTS_TAIL: usize = 2;
-/// The same of a stack whose mapping's end is not known: 240 KiB. What lies above
-/// it is copied as well where it can be read, and paid by the stacks of others.
+/// Maximum number of records of a stack whose end is not known: 240 KiB. The memory above such a
+/// stack is copied as well where it can be read, at the expense of other stacks.
 pub const RAW_PARTS_BLIND: usize = 4;
 
-/// Bytes of stacks that one CPU ships in a second. Most stacks are of some kilobytes: thousands
-/// of waits in a second have room.
+/// Maximum number of bytes of stacks that one CPU ships in a second. Most stacks have some
+/// kilobytes, so that thousands of waits in a second have room.
 pub const RAW_BYTES_PER_SECOND: u64 = 60 << 20;
-/// Of these, how many only begin a stack: enough for 256 stacks with parts of full length, which
-/// is more than the default rate takes samples, so that no short stack is left out for the rest
-/// of a long one.
+/// How many of these bytes only the first records of stacks may use: enough for 256 records of
+/// full length, which is more than the default rate takes samples. So no short stack is left out
+/// for the rest of a long one.
 pub const RAW_FIRST_BYTES_PER_SECOND: u64 = 15 << 20;
 
-/// Bytes of the user stack that are read at once. From the third word on this
-/// is cheaper than asking for each; 1 to 4 KiB are equally good, measured.
+/// Bytes of the user stack that are read at once. From the third word on this is cheaper
+/// than a read of each word; 1 to 4 KiB measured equally good.
 pub const WINDOW_BYTES: usize = 2048;
 
-/// Where the window begins below the word that was asked for: saved registers
-/// lie below the return address.
+/// How many bytes below the wanted word the window begins: saved registers lie below the
+/// return address.
 pub const WINDOW_BELOW: u64 = 48;
 
-/// Entries of one CPU's rule cache. More hit more often and are still slower:
-/// 64 KiB is what a core's second cache gives without a fight, measured.
+/// Number of entries of one CPU's rule cache: 64 KiB. More entries hit more often and still
+/// measured slower, as they compete for the core's second-level cache.
 pub const CACHE_ENTRIES: usize = 4096;
 
-/// CPUs that may exist: one rule cache each.
+/// Maximum number of CPUs: each has a rule cache.
 pub const CPUS_MAX: u32 = 1024;
 
-/// Pids, and tids, that one run can be aimed at, their children included.
+/// Maximum number of pids, and of tids, that one run can be aimed at, with their children.
 pub const TARGETS_MAX: usize = 16_384;
 
-/// Processes whose Python frames are walked.
+/// Maximum number of processes whose Python frames are walked.
 pub const PYTHON_PROCESSES_MAX: usize = 4096;
 
-/// Their threads, all together.
+/// Maximum number of threads of these processes, all together.
 pub const PYTHON_THREADS_MAX: usize = 65_536;
 
-/// Bytes of a ring that is written to for its interrupts alone: 16 for each wait whose
-/// stack is taken, and twenty times a second it is emptied.
+/// Bytes of a ring buffer that is written to only to get an interrupt: 16 for each wait whose
+/// stack is taken. It is emptied twenty times a second.
 pub const NUDGES_BYTES: usize = 32 << 10;
 
-/// Users that one run can be aimed at: as many as somebody names.
+/// Maximum number of users that one run can be aimed at. The command line names each of them.
 pub const USERS_MAX: usize = 1024;
 
-/// Thread names whose answer to `--comm` is remembered.
+/// Maximum number of thread names for which it is remembered whether they fit `--comm`.
 pub const COMMS_MAX: usize = 16_384;
 
-/// The longest distance from the stack pointer to a frame pointer that is
-/// believed: the default stack limit of Linux. Code with a larger frame exists,
-/// but a wild pointer that far away is much more likely.
+/// The longest distance from the stack pointer to a frame pointer that is believed:
+/// the default stack limit of Linux. Code with a larger frame exists, but a wild
+/// pointer that far away is much more likely.
 pub const FRAME_BYTES_MAX: u64 = 8 << 20;
 
 /// Below this address nothing is mapped (`vm.mmap_min_addr`).

@@ -1,4 +1,4 @@
-//! The BPF programs: entry points only. What they do is in the modules.
+//! The binary with the BPF programs; all of their code is in `bpf` and its modules.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 
 #[cfg(target_arch = "bpf")]

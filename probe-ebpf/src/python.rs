@@ -1,9 +1,9 @@
-//! Python's own frames: where an interpreter keeps them, and how they stand in a record.
+//! Python's own frames: where an interpreter keeps them, and how a record holds them.
 //!
 //! CPython runs functions in `_PyEval_EvalFrameDefault`, and keeps a chain of frames of its
 //! own. From 3.11 on, one call of that function runs several Python frames: a *group*. A
-//! record has the chain with the ends of the groups, so that each group can be put in the
-//! place of its native frame.
+//! record holds the chain and marks the end of each group, so that the reader can put each group
+//! in the place of its native frame.
 
 mod entry;
 mod tasks;
@@ -14,94 +14,95 @@ pub use tasks::{
     TEXT_ASCII, TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TYPE_FLAGS, TaskLayout, dict, object,
 };
 
-/// Bytes of a Python frame that are looked at.
+/// Room for the bytes of a Python frame that are read.
 pub const FRAME_ROOM: usize = 128;
 
-/// Bytes of a code object that are looked at, from the word with its first line on: its identity
-/// is in them in all versions.
+/// Bytes of a code object that are read, from the word with its first line on. In all versions
+/// they contain its identity.
 pub const CODE_BYTES: usize = 96;
 
-/// Words of a code object that tell it from another one, which may later have its address:
-/// pointers to its names.
+/// How many words of a code object, pointers to its names, distinguish it from another one that
+/// later has the same address.
 pub const IDENTITY_WORDS: usize = 4;
 
-/// What there is no offset for.
+/// The value of an offset that a version does not have.
 pub const NONE: u32 = u32::MAX;
 
-/// How the ends of groups are known.
+/// How the walk recognizes the end of a group of frames.
 pub mod style {
-    /// Each frame is a group, and instructions have numbers: up to 3.10.
+    /// Each frame is a group, and has its instruction as a number: up to 3.10.
     pub const EACH: u32 = 0;
     /// The last frame of a group has its byte `is_entry` set: 3.11.
     pub const FLAGGED: u32 = 1;
-    /// Behind a group is a frame that belongs to C and runs no code: from 3.12 on.
+    /// Behind each group is a frame that belongs to C and runs no code: from 3.12 on.
     pub const OWNED_BY_C: u32 = 2;
 }
 
-/// `FRAME_OWNED_BY_CSTACK`, the first of the owners that are not Python's.
+/// `FRAME_OWNED_BY_CSTACK`, the lowest owner of a frame that is not Python.
 pub const OWNER_C: u8 = 3;
 
 /// Where one version of CPython keeps what the walk needs: offsets in its structures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Layout {
-    /// A [`style`].
+    /// How groups end: a [`style`].
     pub style: u32,
-    /// Of a thread state: the word that tells whose it is.
+    /// Offset in a thread state of the word that says whose state it is.
     pub thread_identity: u32,
-    /// Of a thread state: the pointer to the innermost frame, or to a C frame.
+    /// Offset in a thread state of the pointer to the innermost frame, or to a C frame.
     pub thread_frame: u32,
-    /// Of a C frame: the pointer to the innermost frame; [`NONE`] if there are none.
+    /// Offset in a C frame of the pointer to the innermost frame; [`NONE`] without C frames.
     pub c_frame: u32,
-    /// Bytes of a frame that are read, at most [`FRAME_ROOM`].
+    /// Bytes of a frame that are read, less than [`FRAME_ROOM`].
     pub frame_bytes: u32,
-    /// Of a frame: the pointer to its caller's.
+    /// Offset in a frame of the pointer to its caller's frame.
     pub frame_previous: u32,
-    /// Of a frame: the pointer to its code object.
+    /// Offset in a frame of the pointer to its code object.
     pub frame_code: u32,
-    /// Of a frame: the instruction, as a pointer, or (in the style `EACH`) a number.
+    /// Offset in a frame of its instruction: a pointer, or (in the style `EACH`) a number.
     pub frame_instruction: u32,
-    /// Of a frame: the byte that tells of the end of a group.
+    /// Offset in a frame of the byte that says whether a group ends here.
     pub frame_owner: u32,
-    /// What a number of an instruction is multiplied by; 0 where it is a pointer.
+    /// Bytes of one instruction, where instructions are numbers; 0 where they are pointers.
     pub instruction_bytes: u32,
-    /// Of a code object: its first instruction.
+    /// Offset in a code object of its first instruction.
     pub code_start: u32,
-    /// Of a code object: its first line, 32 bits.
+    /// Offset in a code object of its first line, 32 bits.
     pub code_first_line: u32,
-    /// Of a code object: the words that identify it.
+    /// Offset in a code object of the words that identify it.
     pub code_identity: u32,
-    /// Of a thread state: the thread's `pthread_t`, which is its `fs` as well.
+    /// Offset in a thread state of the thread's `pthread_t`, which is its `fs` as well.
     pub thread_pthread: u32,
-    /// Of a `pthread_t`: the word that has the address of the thread's own state; 0 if that is
-    /// not known.
+    /// Offset from a `pthread_t` of the word that has the address of the thread's state; 0 if that
+    /// is not known.
     pub own_state: i64,
-    /// Where the process's global lock is; 0 if that is not known.
+    /// Address of the process's global lock; 0 if it is not known.
     pub gil: u64,
     /// Where asyncio keeps its tasks.
     pub tasks: TaskLayout,
 }
 
-/// Bytes of the global lock (`struct _gil_runtime_state`), in all of which a thread that
-/// waits for it may wait: a condition and a mutex of its own, and two for handing it over.
+/// Bytes of the global lock (`struct _gil_runtime_state`). A thread that waits for the lock waits
+/// somewhere in it: it has a condition and a mutex for the lock, and two more to hand it over.
 pub const GIL_BYTES: u64 = 208;
 
-/// Of the global lock: the pointer to the state of the thread that has it, or had it last.
+/// Offset in the global lock of the pointer to the state of the thread that has it, or had it last.
 pub const GIL_HOLDER: u64 = 8;
 
-/// The words of the global lock that tell who has it: an interval, [`GIL_HOLDER`], and 1 while
-/// it is held, in 32 bits.
+/// How many words of the global lock are read to see who has it: an interval, [`GIL_HOLDER`],
+/// and 1 while it is held, in 32 bits.
 pub const GIL_WORDS: usize = 3;
 
-/// Of a `pthread_t` of glibc: the thread's number (`struct pthread` of `nptl/descr.h`).
+/// Offset in a `pthread_t` of glibc of the thread's number (`struct pthread` of `nptl/descr.h`).
 pub const TID_IN_PTHREAD: u64 = 720;
 
-/// Where the interpreter keeps what it knows of a thread.
+/// Where the interpreter keeps the state of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct ThreadState {
+    /// Address of the state.
     pub address: u64,
-    /// What is at [`Layout::thread_identity`] as long as it is that thread's.
+    /// The word at [`Layout::thread_identity`] as long as the state is that thread's.
     pub identity: u64,
 }
 
@@ -114,7 +115,7 @@ const _: () = {
 pub mod status {
     /// The process is not known to run Python.
     pub const NO_PYTHON: u32 = 0;
-    /// At the end of the chain.
+    /// It came to the end of the chain.
     pub const WHOLE: u32 = 1;
     /// There is no room for more frames.
     pub const TOO_DEEP: u32 = 2;
@@ -122,21 +123,21 @@ pub mod status {
     pub const UNREADABLE: u32 = 3;
     /// Where the thread's frames are is not known.
     pub const NO_THREAD: u32 = 4;
-    /// What was known of the thread is another thread's by now.
+    /// The known thread state belongs to another thread by now.
     pub const STALE: u32 = 5;
-    /// The frames changed while they were read: never where the thread is interrupted.
+    /// The frames changed while they were read. This cannot be if the thread is interrupted.
     pub const MOVED: u32 = 6;
 }
 
 /// Whether the thread had the global lock when it was interrupted.
 pub mod lock {
-    /// Where the lock is is not known, or it could not be read.
+    /// The lock's address is not known, or it could not be read.
     pub const UNKNOWN: u32 = 0;
     pub const NOT_HELD: u32 = 1;
     pub const HELD: u32 = 2;
 }
 
-/// How many Python frames a record has, who had the global lock, and how their walk ended: a word of the header.
+/// A word of the header: the number of Python entries, how their walk ended, and a [`lock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary(pub u16);
 
@@ -144,24 +145,25 @@ impl Summary {
     const STATUS_SHIFT: u32 = 10;
     const LOCK_SHIFT: u32 = 13;
 
-    /// `status` and `lock` are of the modules of these names.
+    /// Packs the parts. `status` and `lock` are constants of the modules of these names.
     #[inline(always)]
     pub const fn new(entries: u32, status: u32, lock: u32) -> Self {
         let entries = entries & ((1 << Self::STATUS_SHIFT) - 1);
         Self((lock << Self::LOCK_SHIFT | status << Self::STATUS_SHIFT | entries) as u16)
     }
 
-    /// The entries, of two words each.
+    /// Returns the number of entries, of two words each.
     #[inline(always)]
     pub const fn frames(self) -> u32 {
         self.0 as u32 & ((1 << Self::STATUS_SHIFT) - 1)
     }
 
+    /// Returns how the walk ended: a [`status`].
     pub const fn status(self) -> u32 {
         self.0 as u32 >> Self::STATUS_SHIFT & 7
     }
 
-    /// A [`lock`].
+    /// Returns whether the thread had the global lock: a [`lock`].
     pub const fn lock(self) -> u32 {
         self.0 as u32 >> Self::LOCK_SHIFT & 3
     }
@@ -169,8 +171,8 @@ impl Summary {
 
 const _: () = assert!(crate::limits::PYTHON_FRAMES_MAX < 1 << Summary::STATUS_SHIFT);
 
-/// A number that two code objects hardly have in common: of the first line and the pointers
-/// to names of a code object.
+/// Returns a hash of a code object's first line and of the pointers to its names. Two code
+/// objects hardly ever have the same.
 #[inline(always)]
 pub const fn check(first_line: u32, identity: &[u64; IDENTITY_WORDS]) -> u32 {
     // FNV's prime; what is in the high bits is folded in at the end.

@@ -7,37 +7,37 @@ use crate::registers::{Registers, SCRATCH_REGISTERS};
 /// Length of a thread's name in the kernel, with its final zero.
 pub const COMM_LEN: usize = 16;
 
-/// What precedes the frames. No padding: every byte is written.
+/// The header of a record, before the frames. It has no padding: every byte is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct SampleHeader {
-    /// `CLOCK_MONOTONIC`.
+    /// When the event happened, by `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     /// The control group of the thread, in the hierarchy of version 2.
     pub cgroup_id: u64,
     /// The pc of the frame that the walk stopped in.
     pub stopped_at: u64,
-    /// The process, as the first pid namespace numbers it.
+    /// The process, by its number in the first pid namespace.
     pub tgid: u32,
-    /// The thread, numbered likewise.
+    /// The thread, by its number in that namespace.
     pub tid: u32,
-    /// Where it ran.
+    /// The CPU that the thread ran on.
     pub cpu: u32,
     /// How many frames of the kernel follow, innermost first.
     pub kernel_frames: u16,
-    /// How many frames of the program follow those.
+    /// How many frames of the program follow those of the kernel.
     pub user_frames: u16,
-    /// How the walk ended: a [`status`](crate::status).
+    /// How the walk of the user stack ended: a [`status`](crate::status).
     pub status: u8,
-    /// A [`record_kind`].
+    /// What the record holds: a [`record_kind`].
     pub kind: u8,
-    /// Frame pointers followed at the end of the walk.
+    /// The number of steps by frame pointer at the end of the walk.
     pub links: u16,
     /// What happened: an [`event`].
     pub event: u8,
-    /// Of a call: the number of the probe.
+    /// The number of the probe, if the event is a call.
     pub probe: u8,
-    /// Python frames behind the user frames, and how their walk ended: a
+    /// The number of Python entries behind the user frames, and how their walk ended: a
     /// [`Summary`](crate::python::Summary).
     pub python: u16,
     /// The name of the thread, with a zero behind it.
@@ -64,43 +64,43 @@ const _: () = {
     assert!(core::mem::offset_of!(SampleHeader, comm) == 48);
 };
 
-/// The kinds of event that records are of. Each has a file among the programs; a
-/// reader that does not know one leaves its records alone.
+/// The kinds of event that records report. Each has a file among the programs; a
+/// reader ignores the records of kinds that it does not know.
 pub mod event {
     /// The sampling clock found a task on a CPU.
     pub const TICK: u8 = 0;
-    /// A function was called that has a probe.
+    /// A function that has a probe was called.
     pub const CALL: u8 = 1;
-    /// A call has ended that took long.
+    /// A call that took long has ended.
     pub const SLOW_CALL: u8 = 2;
-    /// A thread has waited, and runs again. In front of its frames, and counted with those
-    /// of the kernel, are [`WAIT_WORDS`](crate::waits::WAIT_WORDS).
+    /// A thread has waited, and runs again. In front of its frames, and counted as frames of the
+    /// kernel, are [`WAIT_WORDS`](crate::waits::WAIT_WORDS) words about the wait.
     pub const WAIT: u8 = 3;
-    /// A thread has ended; instead of frames of the kernel come
-    /// [`THREAD_WORDS`](crate::waits::THREAD_WORDS).
+    /// A thread has ended. In place of frames of the kernel are
+    /// [`THREAD_WORDS`](crate::waits::THREAD_WORDS) words about its life.
     pub const THREAD_END: u8 = 4;
-    /// Something that is counted has happened so often that it gives a sample. In front of the
-    /// frames of the kernel come [`HAPPENING_WORDS`](super::HAPPENING_WORDS).
+    /// Something counted besides time has happened so often that a sample is due. In front of the
+    /// frames of the kernel are [`HAPPENING_WORDS`](super::HAPPENING_WORDS) words.
     pub const HAPPENING: u8 = 5;
-    /// A thread has ended a wait of another one. In front of its frames come
-    /// [`WAIT_WORDS`](crate::waits::WAIT_WORDS), of that wait: in place of who ended it stands who
-    /// waited.
+    /// A thread has ended a wait of another one. In front of its frames are
+    /// [`WAIT_WORDS`](crate::waits::WAIT_WORDS) words about that wait, in which the thread that
+    /// waited stands in the place of the thread that ended the wait.
     pub const WAKE: u8 = 6;
 }
 
-/// What stands in front of the kernel's frames in a record of [`event::HAPPENING`]: how often it
-/// has happened since the last sample, or how often one stands for.
+/// Number of words in front of the kernel's frames in a record of [`event::HAPPENING`]: one, with
+/// how often it has happened since the last sample, or how many passes this sample stands for.
 pub const HAPPENING_WORDS: usize = 1;
 
-/// What a record is.
+/// What a record holds.
 pub mod record_kind {
     /// A sample with its frames.
     pub const WALKED: u8 = 0;
-    /// The same, walked by frame pointers only, because the process's tables are
-    /// not in place; its whole stack follows on the same CPU.
+    /// A sample with its frames, walked by frame pointers only, because the process's tables
+    /// are not in place; records with its whole stack follow on the same CPU.
     pub const STACK_FOLLOWS: u8 = 1;
-    /// A header, a [`super::RawStack`] and a copy of a part of the stack, the
-    /// first one from `sp` on. The header's time is that of the sample before it.
+    /// A header, a [`super::RawStack`] and a copy of a part of the stack, the first
+    /// one from `sp` on. The header's time is that of the sample that the stack belongs to.
     pub const STACK: u8 = 2;
     /// A sample with its frames, walked by tables; its stack follows as well, to
     /// be walked a second time.
@@ -111,15 +111,15 @@ pub mod record_kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct RawStack {
-    /// Those that every walk needs.
+    /// The registers that every walk needs.
     pub registers: Registers,
-    /// Those that a function's own rule may need.
+    /// The registers that the rule of the interrupted function may need.
     pub scratch: [u64; SCRATCH_REGISTERS],
     /// How many bytes of the stack follow.
     pub stack_bytes: u64,
-    /// How far above `sp` they begin: a long stack comes in several records.
+    /// How far above `sp` these bytes begin: a long stack comes in several records.
     pub offset: u64,
-    /// Where the mapping ends that the stack is in; 0 if that cannot be told.
+    /// Where the stack ends, or the mapping that it is in; 0 if that is not known.
     pub end: u64,
 }
 
@@ -142,29 +142,29 @@ impl UserFrame {
     const KIND_SHIFT: u32 = 60;
     const EXACT: u64 = 1 << Self::KIND_SHIFT;
 
-    /// The instruction that was interrupted.
+    /// Makes the frame of an instruction that was interrupted.
     #[inline(always)]
     pub const fn exact(address: u64) -> Self {
         Self(address | Self::EXACT)
     }
 
-    /// Where a call returns to: it lies behind the call instruction.
+    /// Makes a frame from the address that a call returns to, behind the call instruction.
     #[inline(always)]
     pub const fn return_address(address: u64) -> Self {
         Self(address)
     }
 
-    /// Whether it is the address of an instruction that was interrupted.
+    /// Returns whether it is the address of an instruction that was interrupted.
     pub const fn is_exact(self) -> bool {
         self.0 & Self::EXACT != 0
     }
 
-    /// The address alone.
+    /// Returns the address alone.
     pub const fn address(self) -> u64 {
         self.0 & !(0xf << Self::KIND_SHIFT)
     }
 
-    /// An address inside the instruction that was running or calling.
+    /// Returns an address inside the instruction that was running or calling.
     pub const fn address_for_lookup(self) -> u64 {
         if self.is_exact() {
             self.address()

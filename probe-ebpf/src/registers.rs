@@ -14,12 +14,12 @@ pub struct Registers {
     pub bp: u64,
 }
 
-/// The other registers of the interrupted function: by [`base`] minus
-/// [`base::R10`], or by [`aarch64::base`](crate::rule::aarch64::base) minus
+/// Number of the other registers of the interrupted function. The index of one is its [`base`]
+/// minus [`base::R10`], or its [`aarch64::base`](crate::rule::aarch64::base) minus
 /// [`X30`](crate::rule::aarch64::base::X30).
 pub const SCRATCH_REGISTERS: usize = 14;
 
-/// Where a register is among them.
+/// Returns the index of a register among them.
 pub const fn scratch(base: u8) -> usize {
     (base - base::R10) as usize
 }

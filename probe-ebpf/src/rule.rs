@@ -1,10 +1,10 @@
 //! An *unwind rule*: how to get from the registers in a function to those in
-//! its caller, packed into one word so that a table row needs two bytes for it.
+//! its caller. It is packed into one word, and a row of a table names it in two bytes.
 //!
-//! What a word cannot say is an [`Extended`] rule, which the word then only numbers. Words
-//! have the same layout for all machines, but what their parts mean depends on the machine. This
-//! file has the meaning for x86-64, where the return address is always at `cfa - 8`; [`aarch64`]
-//! has that for AArch64.
+//! A rule that does not fit into a word is an [`Extended`] rule, and the word holds its number.
+//! Words have the same layout for all machines, but what their parts mean depends on the machine.
+//! This file has the meaning for x86-64, where the return address is always at `cfa - 8`;
+//! [`aarch64`] has that for AArch64.
 
 pub mod aarch64;
 
@@ -14,7 +14,7 @@ pub mod aarch64;
 #[repr(transparent)]
 pub struct Rule(pub u32);
 
-/// Bits 0..2.
+/// The kind of a rule, bits 0..2.
 pub mod kind {
     /// `cfa = stack pointer + 8 * offset`
     pub const SP: u32 = 0;
@@ -28,17 +28,17 @@ pub mod kind {
 
 /// Offsets of rules of the kind `SPECIAL`.
 pub mod special {
-    /// The thread's first function: nobody called it.
+    /// The thread's first function, which has no caller.
     pub const END: u32 = 0;
     /// The unwind information says something that is not supported.
     pub const UNSUPPORTED: u32 = 1;
-    /// The return path of a signal: all registers are on the stack, where the kernel put
-    /// them.
+    /// The code to which a signal handler returns: all registers are on the stack, where the
+    /// kernel put them.
     pub const SIGNAL: u32 = 2;
-    /// No unwind information here, in a file that has some: try the frame
+    /// There is no unwind information here, in a file that has some: try the frame
     /// pointer.
     pub const FRAME_POINTER: u32 = 3;
-    /// No table at all: the same, but no hint that a stack could begin here.
+    /// There is no table: try the frame pointer, in which 0 is no hint that a stack begins here.
     pub const NO_TABLE: u32 = 4;
     /// The frame pointer leads to the caller, which has another stack:
     /// `(ip, sp, bp) = (*(bp + 8), bp + 16, *bp)`
@@ -46,14 +46,14 @@ pub mod special {
     /// AArch64: the return address is in x30 and the frame pointer is the caller's, but how
     /// far the stack pointer went down is not known.
     pub const LINK: u32 = 6;
-    /// Plus a number below 16: a PLT slot that pushes before its byte of that
-    /// number: `cfa = rsp + 8 + (rip & 15 >= number) * 8`
+    /// This plus a number below 16: a PLT slot that has pushed a word from its byte with
+    /// that number on: `cfa = rsp + 8 + (rip & 15 >= number) * 8`
     pub const PLT: u32 = 16;
 }
 
-/// Bits 18..20 on x86-64: the caller's rbp.
+/// Where the caller's rbp is: bits 18..20 on x86-64.
 pub mod caller_rbp {
-    /// Not changed.
+    /// In rbp still.
     pub const SAME: u32 = 0;
     /// At `cfa - 8 * slot`.
     pub const AT_CFA: u32 = 1;
@@ -62,40 +62,40 @@ pub mod caller_rbp {
 impl Rule {
     /// The largest offset of a rule that is one word.
     pub const OFFSET_MAX: u32 = 0xffff;
-    /// The farthest place of what was saved, in words below the CFA.
+    /// The largest distance below the CFA of what was saved, in words.
     pub const SLOT_MAX: u32 = 0xfff;
 
-    /// A rule that is one word.
+    /// Makes a rule that fits into one word.
     #[inline(always)]
     pub const fn new(kind: u32, offset: u32, saved: u32, slot: u32) -> Rule {
         Rule(kind | (offset & 0xffff) << 2 | saved << 18 | (slot & 0xfff) << 20)
     }
 
-    /// A rule of kind [`kind::SPECIAL`].
+    /// Makes a rule of kind [`kind::SPECIAL`].
     #[inline(always)]
     pub const fn special(which: u32) -> Rule {
         Rule::new(kind::SPECIAL, which, 0, 0)
     }
 
-    /// A [`kind`].
+    /// Returns the [`kind`].
     #[inline(always)]
     pub const fn kind(self) -> u32 {
         self.0 & 3
     }
 
-    /// In words; of a special rule which it is, of an extended one its number.
+    /// Returns the offset in words; of a special rule which it is, of an extended one its number.
     #[inline(always)]
     pub const fn offset(self) -> u32 {
         self.0 >> 2 & 0xffff
     }
 
-    /// A [`caller_rbp`], or an [`aarch64::saved`].
+    /// Returns what was saved: a [`caller_rbp`], or an [`aarch64::saved`].
     #[inline(always)]
     pub const fn saved(self) -> u32 {
         self.0 >> 18 & 3
     }
 
-    /// Where it was saved, in words below the CFA.
+    /// Returns where it was saved, in words below the CFA.
     #[inline(always)]
     pub const fn slot(self) -> u32 {
         self.0 >> 20
@@ -104,22 +104,22 @@ impl Rule {
 
 /// A rule that needs more than a word:
 /// `cfa = (deref ? *(base + offset) : base + offset) + addend`,
-/// and rbp at any place relative to the cfa or to rbp. On AArch64 the fields mean what
+/// with rbp at any place relative to the CFA or to rbp. On AArch64 the fields mean what
 /// [`aarch64::Frame`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
 pub struct Extended {
-    /// One of [`base`].
+    /// What the CFA is counted from: one of [`base`].
     pub base: u8,
-    /// One of [`deref`].
+    /// Whether memory is read for it: one of [`deref`].
     pub deref: u8,
-    /// One of [`extended_rbp`].
+    /// Where the caller's rbp is: one of [`extended_rbp`].
     pub caller_rbp: u8,
-    /// One of [`extended_rbx`].
+    /// Where the caller's rbx is: one of [`extended_rbx`].
     pub caller_rbx: u8,
     /// What is added to the base.
     pub offset: i32,
-    /// What is added behind that, after memory was read there if `deref` says so.
+    /// What is added after that, and after memory was read there if `deref` says so.
     pub addend: i32,
     /// Where the caller's rbp is, counted as `caller_rbp` says.
     pub rbp_offset: i32,
@@ -132,9 +132,9 @@ const _: () = {
     assert!(core::mem::offset_of!(Extended, rbp_offset) == 12);
 };
 
-/// What a cfa may be counted from. Registers other than rsp and rbp are known in
-/// the interrupted function; rbx as well in its callers, as long as all rules on
-/// the way have told where it is.
+/// What a CFA may be counted from. Registers other than rsp and rbp are known in
+/// the interrupted function only; rbx is also known in its callers, as long as all
+/// rules on the way have said where it is.
 #[allow(missing_docs, reason = "each stands for the register of its name")]
 pub mod base {
     pub const RSP: u8 = 0;
@@ -153,9 +153,9 @@ pub mod base {
     pub const R14: u8 = 13;
     pub const R15: u8 = 14;
     pub const RBX: u8 = 15;
-    /// Go calls C: at `rsp + offset` is the goroutine, below it how far from its
-    /// stack's end the stack pointer was; or 0, and the stack pointer itself.
-    /// `cfa = stack pointer + addend`
+    /// Go calls C: at `rsp + offset` is the goroutine, and in the word below it how far the
+    /// stack pointer was from the end of the goroutine's stack. Or the goroutine is 0 and the
+    /// word below it the stack pointer itself. `cfa = stack pointer + addend`
     pub const CGO_CALL: u8 = 16;
     /// Go's runtime works for a goroutine: `offset` is that of `curg` in
     /// `runtime.m`, `rbp_offset` that of `sched.bp` in `runtime.g`. With `deref`
@@ -165,11 +165,11 @@ pub mod base {
 
 /// Values of [`Extended::deref`].
 pub mod deref {
-    /// The base is what it says.
+    /// The CFA is counted from `base + offset` itself.
     pub const NO: u8 = 0;
-    /// The base is the address of the number that counts.
+    /// The CFA is counted from the word in memory at `base + offset`.
     pub const YES: u8 = 1;
-    /// The base is no address to count from, but the return address:
+    /// The base holds the return address, and is nothing to count from:
     /// `sp = rsp + offset`.
     pub const RETURN: u8 = 2;
 }
@@ -184,13 +184,13 @@ pub mod extended_rbp {
     pub const AT_RBP: u8 = 2;
 }
 
-/// Values of [`Extended::caller_rbx`]; from 2 on it is at `cfa - 8 * value`.
+/// Values of [`Extended::caller_rbx`]; from 2 on, rbx is at `cfa - 8 * value`.
 pub mod extended_rbx {
-    /// Where the caller's rbx is, is not told.
+    /// The rule does not say where the caller's rbx is.
     pub const LOST: u8 = 0;
     /// The caller's rbx is in rbx still.
     pub const SAME: u8 = 1;
-    /// The first value of those that tell a place below the cfa.
+    /// The lowest value that means a place below the CFA.
     pub const AT_CFA: u8 = 2;
 }
 

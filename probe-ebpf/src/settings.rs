@@ -1,20 +1,20 @@
-//! What the loader tells the programs before they are loaded, and the counters
-//! they keep: names and numbers that both sides must agree on.
+//! The settings that the loader gives to the programs before they are loaded, and the
+//! counters that they keep: names and numbers that both sides must agree on.
 
-/// Bits of the global `FILTER`: which conditions a task has to meet, all of
-/// those that are set.
+/// Bits of the global `FILTER`: the conditions that a task has to meet to be a target.
+/// If several are set, it has to meet all of them.
 pub mod filter {
-    /// Its process is in `TARGET_PIDS`.
+    /// The task's process is in `TARGET_PIDS`.
     pub const PIDS: u32 = 1;
-    /// It is in `TARGET_TIDS`.
+    /// The task is in `TARGET_TIDS`.
     pub const TIDS: u32 = 2;
-    /// Its own name, or its process's, fits: `COMM_VERDICTS`, `COMM_PIDS`.
+    /// The task's name fits (`COMM_VERDICTS`), or that of its process (`COMM_PIDS`).
     pub const COMM: u32 = 4;
-    /// Its cgroup is `CGROUP_ID` or below it.
+    /// The task's cgroup is `CGROUP_ID` or below it.
     pub const CGROUP: u32 = 8;
     /// Children of processes in `TARGET_PIDS` are targets, too.
     pub const CHILDREN: u32 = 16;
-    /// Its real user id, as the first user namespace has it, is in `TARGET_UIDS`.
+    /// The task's real user id, in the first user namespace, is in `TARGET_UIDS`.
     pub const UIDS: u32 = 32;
 }
 
@@ -24,32 +24,32 @@ pub mod counter {
     pub const TAKEN: u32 = 0;
     /// Samples that found the ring buffer full.
     pub const LOST: u32 = 1;
-    /// Ticks that hit a task which is no target.
+    /// Ticks that hit a task which is not a target.
     pub const FILTERED: u32 = 2;
     /// Ticks that hit an idle CPU.
     pub const IDLE: u32 = 3;
     /// Nanoseconds spent in the sampling program.
     pub const SPENT_NS: u32 = 4;
-    /// Children that could not be made targets: the map is full.
+    /// Children that could not be made targets, because the map was full.
     pub const TARGETS_FULL: u32 = 5;
 
-    /// Whole stacks shipped, and not shipped because there were too many.
+    /// Stacks of which a copy was shipped.
     pub const STACKS_SHIPPED: u32 = 6;
-    /// Stacks that were not shipped: too many in this second, or no room in the ring.
+    /// Stacks that were not shipped: too many bytes in this second, or no room in the ring.
     pub const STACKS_OVER_RATE: u32 = 7;
 
-    /// How often that happened which is counted besides time, as far as the program was told.
+    /// How often what is counted besides time has happened, as far as the program has seen.
     pub const HAPPENED: u32 = 8;
-    /// Samples of it that were written.
+    /// Samples of such a happening that were written.
     pub const HAPPENINGS_TAKEN: u32 = 9;
-    /// Samples of it that found no room.
+    /// Samples of such a happening that found no room.
     pub const HAPPENINGS_LOST: u32 = 10;
-    /// How often it happened that these stand for.
+    /// How often it happened that the samples without room stood for.
     pub const HAPPENED_UNSEEN: u32 = 11;
-    /// Nanoseconds spent on these samples.
+    /// Nanoseconds spent on samples of such happenings.
     pub const HAPPENINGS_SPENT_NS: u32 = 12;
 
-    /// How many slots there are.
+    /// Number of slots.
     pub const COUNT: u32 = 13;
 }
 

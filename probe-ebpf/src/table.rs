@@ -1,5 +1,5 @@
 //! The *unwind table* of a file: which rule holds at which address, in words
-//! that BPF reads from a map and the host from the same memory.
+//! that BPF reads from a map and user space from the same memory.
 //!
 //! All tables share one pool of words, made of chunks of 1 MiB. A word is found
 //! by its number in the pool: `chunk = number >> 18`. The parts of one table:
@@ -16,44 +16,44 @@
 //! a row for its first address, so that a search never leaves it; `rule` is an
 //! index into the dictionary of all rules.
 
-/// Words of a chunk.
+/// Number of words of a chunk.
 pub const CHUNK_WORDS: usize = 1 << 18;
 /// A chunk has two to the power of this words: 1 MiB.
 pub const CHUNK_SHIFT: u32 = 18;
-/// Chunks of the pool: 256 MiB, or 60 million rows.
+/// Maximum number of chunks of the pool: 256 MiB, or 60 million rows.
 pub const CHUNKS_MAX: usize = 256;
 
-/// Addresses of a page, as a shift.
+/// Addresses of a page of a file, as a shift: 64 KiB.
 pub const PAGE_SHIFT: u32 = 16;
-/// Addresses of a block, as a shift.
+/// Addresses of a block of a page, as a shift: 1 KiB.
 pub const BLOCK_SHIFT: u32 = 10;
-/// Words in front of the rows of a page.
+/// Blocks of a page: each has a word in front of the page's rows.
 pub const BLOCKS: u32 = 1 << (PAGE_SHIFT - BLOCK_SHIFT);
 
-/// Rows of a page: its row numbers are 16 bits. One row per byte would be the
-/// same number; real pages have less than 9,000.
+/// Maximum number of rows of a page: row numbers have 16 bits. One row per byte would
+/// be the same number; real pages have less than 9,000.
 pub const PAGE_ROWS_MAX: usize = 0xffff;
 
-/// Rules in the dictionary: a row has 16 bits for one. A whole distribution has
-/// about 4,200.
+/// Maximum number of rules in the dictionary: a row has 16 bits for one. A whole
+/// distribution has about 4,200.
 pub const RULES_MAX: usize = 1 << 16;
-/// Extended rules.
+/// Maximum number of extended rules.
 pub const EXTENDED_MAX: usize = 1 << 12;
 
-/// Mappings of all processes.
+/// Maximum number of mappings of all processes together.
 pub const MAPPINGS_MAX: usize = 1 << 17;
-/// Mappings of one process that are published; in steps of [`MAPPING_UNIT`].
+/// Maximum number of published mappings of one process; in steps of [`MAPPING_UNIT`].
 pub const PROCESS_MAPPINGS_MAX: usize = 1 << 14;
 /// Lists of mappings begin at multiples of this.
 pub const MAPPING_UNIT: usize = 4;
-/// Processes whose mappings are published.
+/// Maximum number of processes whose mappings are published.
 pub const PROCESSES_MAX: usize = 16_384;
 
-/// A value of [`Mapping::table`]: no unwind information, frame pointers only.
+/// A value of [`Mapping::table`]: there is no unwind information, only frame pointers.
 pub const NO_TABLE: u32 = u32::MAX;
 
-/// A word of a page index: there are no rows for this page. No block begins at
-/// the pool's first word.
+/// A word of a page index: the page has no rows. No block begins at the pool's first
+/// word.
 pub const NO_BLOCK: u32 = 0;
 
 /// An executable mapping of a process, as BPF sees it.
@@ -68,11 +68,11 @@ pub struct Mapping {
     pub bias: u64,
     /// Number of the first word of the page index, or [`NO_TABLE`].
     pub table: u32,
-    /// The first page that the index has, and how many.
+    /// The first page that the index has.
     pub first_page: u32,
     /// How many pages the index has.
     pub pages: u32,
-    /// Zero.
+    /// Always 0: it fills the structure up to a multiple of 8 bytes.
     pub reserved: u32,
 }
 
@@ -83,25 +83,25 @@ pub struct Mapping {
 pub struct MappingList(pub u64);
 
 impl MappingList {
-    /// A list from its first mapping on; `first` is a multiple of [`MAPPING_UNIT`].
+    /// Makes a list that begins at mapping number `first`, a multiple of [`MAPPING_UNIT`].
     pub const fn new(first: u32, length: u16, generation: u32) -> Self {
         let unit = first / MAPPING_UNIT as u32;
         Self(unit as u64 & 0xffff | (length as u64) << 16 | (generation as u64) << 32)
     }
 
-    /// The number of its first mapping.
+    /// Returns the number of its first mapping.
     #[inline(always)]
     pub const fn first(self) -> u32 {
         (self.0 & 0xffff) as u32 * MAPPING_UNIT as u32
     }
 
-    /// How many mappings it has; 0 if there is no list.
+    /// Returns how many mappings it has; 0 if there is no list.
     #[inline(always)]
     pub const fn length(self) -> u32 {
         (self.0 >> 16 & 0xffff) as u32
     }
 
-    /// Changes whenever an address may mean something else.
+    /// Returns its generation, which changes whenever an address may mean something else.
     #[inline(always)]
     pub const fn generation(self) -> u32 {
         (self.0 >> 32) as u32
@@ -117,31 +117,31 @@ const _: () = {
     assert!(BLOCKS as usize + PAGE_ROWS_MAX <= CHUNK_WORDS);
 };
 
-/// A row: the low half of an address, and a rule's number.
+/// Makes a row of the low half of an address and a rule's number.
 #[inline(always)]
 pub const fn row(address: u32, rule: u16) -> u32 {
     (address & 0xffff) << 16 | rule as u32
 }
 
-/// Words of one chunk.
+/// The words of one chunk.
 pub trait Words {
-    /// The word with this number in the pool; only the part inside the chunk is
-    /// looked at.
+    /// Returns the word with this number in the pool. Only the part of the number inside
+    /// the chunk is used.
     fn word(&self, number: u32) -> u32;
 }
 
-/// The number of the rule for `address` in the page block at `block`.
+/// Returns the number of the rule for `address` in the page block at `block`.
 #[inline(always)]
 pub fn find_rule<W: Words>(words: &W, block: u32, address: u32) -> u16 {
     let range = words.word(block.wrapping_add(address >> BLOCK_SHIFT & (BLOCKS - 1)));
     let rows = block.wrapping_add(BLOCKS);
     // Not `range - 1`: the range always holds one row at least.
     let (first, end) = (range >> 16, range & 0xffff);
-    // All rows of the same address or below: the row's rule counts as well.
+    // Rows at or below the address compare as not above the key, whatever their rule is.
     let key = u64::from((address & 0xffff) << 16 | 0xffff);
     let mut low = u64::from(first);
     let mut length = u64::from(end.wrapping_sub(first) & 0xffff);
-    // A branch per probe would make the verifier look at every path.
+    // With a branch in each step, the verifier would follow every path.
     for _ in 0..PROBES_MAX {
         if length <= 1 {
             break;
@@ -154,17 +154,17 @@ pub fn find_rule<W: Words>(words: &W, block: u32, address: u32) -> u16 {
     words.word(rows.wrapping_add(low as u32)) as u16
 }
 
-/// A KiB of code has at most 1024 rows and the one before it.
+/// Steps of the search: a KiB of code has at most 1024 rows and the one before it.
 const PROBES_MAX: u32 = 11;
 
-/// All ones if `a < b`, without a branch. Both must be below 2^63.
+/// Returns all ones if `a < b`, without a branch. Both must be below 2^63.
 #[inline(always)]
 pub fn less_than(a: u64, b: u64) -> u64 {
     #[cfg(target_arch = "bpf")]
     {
         let mut difference = a;
-        // SAFETY: arithmetic on registers only. In Rust the compiler would see
-        // through it and put the branch back.
+        // SAFETY: arithmetic on registers only. The compiler would turn the same arithmetic
+        // in Rust into a branch again.
         unsafe {
             core::arch::asm!(
                 "{0} -= {1}",
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A page block as the builder makes it, from `(address, rule)`.
+    /// Makes a page block as the builder makes it, from `(address, rule)`.
     fn block(rows: &[(u32, u16)]) -> Vec<u32> {
         assert_eq!(rows[0].0, 0, "a row for the first address");
         let mut words = Vec::new();

@@ -1,5 +1,5 @@
-//! What is known of a thread that runs or waits: how long it was in each [`state`], and
-//! since when it is in the present one.
+//! The account of a thread that runs or waits: how long it was in each [`state`], and since
+//! when it is in the present one.
 //!
 //! ```text
 //!   running ── leaves the CPU ──► waiting ── is woken ──► queue ── joins a CPU ──► running
@@ -19,42 +19,42 @@ pub mod places;
 pub mod state {
     /// It is on a CPU.
     pub const RUN: u32 = 0;
-    /// It could run, and no CPU is free for it.
+    /// It could run, but no CPU is free for it.
     pub const QUEUE: u32 = 1;
-    /// For a lock: a futex, a lock on a file, a semaphore, the lock of the memory map.
+    /// It waits for a lock: a futex, a lock on a file, a semaphore, the lock of the memory map.
     pub const LOCK: u32 = 2;
-    /// For a disk.
+    /// It waits for a disk.
     pub const DISK: u32 = 3;
-    /// For a socket, a pipe, or one of several of them.
+    /// It waits for a socket, a pipe, or one of several of them.
     pub const NET: u32 = 4;
-    /// Until some time.
+    /// It waits until some time.
     pub const SLEEP: u32 = 5;
-    /// For a page of memory.
+    /// It waits for a page of memory.
     pub const FAULT: u32 = 6;
     /// It was stopped, by a signal or a debugger.
     pub const STOPPED: u32 = 7;
-    /// For something else: a child, a signal.
+    /// It waits for something else: a child, a signal.
     pub const OTHER: u32 = 8;
-    /// For the global lock of Python.
+    /// It waits for the global lock of Python.
     pub const GIL: u32 = 9;
     /// Its control group has used up the CPU time that it may have in a period.
     pub const QUOTA: u32 = 10;
-    /// How many there are.
+    /// Number of states.
     pub const COUNT: usize = 11;
-    /// A power of two above them: a mask keeps any number below it. The verifier of Linux
-    /// 6.1 cannot follow the comparison that a compiler makes of a check of bounds.
+    /// A power of two above the states: a mask keeps any number below it. The verifier of Linux
+    /// 6.1 cannot follow the comparison that a compiler makes of a bounds check.
     pub const SLOTS: usize = 16;
 }
 
-/// Who ends a wait, as far as the kernel tells.
+/// Who ended a wait, as far as the kernel lets it be known.
 pub mod ended_by {
-    /// Not known.
+    /// It is not known who ended it.
     pub const UNKNOWN: u32 = 0;
-    /// The thread that ran there, by what it did.
+    /// The thread that ran on the CPU where the wait was ended, by what it did.
     pub const THREAD: u32 = 1;
-    /// A timer, such as that of a wait with a timeout. Who ran there was interrupted.
+    /// A timer, such as that of a timeout. The thread that ran there was only interrupted.
     pub const TIMER: u32 = 2;
-    /// Another interrupt, such as that of a network device. Who ran there was interrupted.
+    /// Another interrupt, such as a network device's. The thread that ran was only interrupted.
     pub const INTERRUPT: u32 = 3;
 }
 
@@ -68,7 +68,7 @@ pub struct Leaving {
     /// `orig_ax` of its registers: the number of the system call that it is in. Negative
     /// in an exception or an interrupt.
     pub call: i64,
-    /// It runs 32-bit code, whose system calls have other numbers.
+    /// Whether it runs 32-bit code, whose system calls have other numbers.
     pub is_compat: bool,
 }
 
@@ -79,11 +79,11 @@ mod task {
     pub const TRACED: u32 = 8;
 }
 
-/// The bit of `__state` of a thread that leaves for good.
+/// The bit of `__state` of a thread that ends.
 pub const TASK_DEAD: u32 = 0x80;
 
-/// What a thread will be doing that could go on: it is in the queue, or without CPU time that its
-/// control group may use.
+/// Returns the state of a thread that leaves its CPU but could go on: it is in the queue, or its
+/// control group has no CPU time left that it may use.
 #[inline(always)]
 pub fn ready_state(is_throttled: bool) -> u32 {
     if is_throttled {
@@ -93,12 +93,12 @@ pub fn ready_state(is_throttled: bool) -> u32 {
     }
 }
 
-/// What a thread will be doing that cannot go on. The first of these rules that fits:
+/// Returns the state of a thread that leaves its CPU to wait, by the first rule that fits:
 ///
 /// 1. Its state says that it is stopped.
 /// 2. It is in no system call: a page fault.
 /// 3. The kernel counts it as waiting for a disk.
-/// 4. By the system call, and whether signals can end the wait: [`CALLS`].
+/// 4. The system call decides, and whether signals can end the wait: [`CALLS`].
 #[inline(always)]
 pub fn state_of(leaving: Leaving) -> u32 {
     if leaving.task_state & (task::STOPPED | task::TRACED) != 0 {
@@ -125,7 +125,7 @@ pub fn state_of(leaving: Leaving) -> u32 {
     state as u32
 }
 
-/// Whether somebody else ends a wait in this state, as a rule: then it says something who does.
+/// Returns whether another thread usually ends a wait in this state, so that it helps to know it.
 #[inline(always)]
 pub const fn has_waker(state: u32) -> bool {
     const WAKEN: u32 = 1 << state::LOCK
@@ -136,15 +136,15 @@ pub const fn has_waker(state: u32) -> bool {
     WAKEN >> (state & 31) & 1 != 0
 }
 
-/// Whether a wait of this length gives its stack: always from the period on, and below by luck,
-/// as often as it is a part of the period. `luck` is any number, each as likely as the others.
+/// Returns whether a wait of this length records its stack: always from the period on, and below
+/// with the probability `ns / period_ns`. `luck` is a uniformly distributed random number.
 #[inline(always)]
 pub const fn is_drawn(luck: u32, ns: u64, period_ns: u64) -> bool {
     ns >= period_ns || (luck as u64).wrapping_mul(period_ns) >> 32 < ns
 }
 
-/// A number that every wait draws when it begins, at `now_ns`: the time mixed, of which the lower
-/// bits are as good as chance. A helper of the kernel that draws takes several times as long.
+/// Returns the random number of a wait that begins at `now_ns`: a hash of the time, which is as
+/// good as chance. The kernel's helper for random numbers takes several times as long.
 #[inline(always)]
 pub const fn luck_of(now_ns: u64, tid: u32) -> u32 {
     // Odd numbers without a pattern: each multiplication carries upwards, the shift downwards.
@@ -156,8 +156,8 @@ pub const fn luck_of(now_ns: u64, tid: u32) -> u32 {
 /// One more than the largest number of a system call that is looked up.
 const CALLS_END: usize = 512;
 
-/// What a thread waits for in each system call of x86-64: below, where signals can end
-/// the wait, above, where they cannot.
+/// What a thread waits for in each system call of x86-64: in the lower four bits if signals can
+/// end the wait, in the upper four bits if they cannot.
 static CALLS: [u8; CALLS_END] = calls();
 
 const fn calls() -> [u8; CALLS_END] {
@@ -186,29 +186,29 @@ const fn calls() -> [u8; CALLS_END] {
     calls
 }
 
-/// futex, futex_waitv, futex_wait, futex_requeue; flock, fcntl, semop, semtimedop; and
-/// those that take the lock of the memory map: mmap, mprotect, munmap, brk, mremap,
-/// madvise.
+/// Calls that wait for a lock: futex, futex_waitv, futex_wait, futex_requeue; flock, fcntl, semop,
+/// semtimedop; and those that take the lock of the memory map: mmap, mprotect, munmap, brk,
+/// mremap, madvise.
 const LOCKS: [usize; 14] = [202, 449, 455, 456, 73, 72, 65, 220, 9, 10, 11, 12, 25, 28];
 
-/// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, epoll_pwait2; connect, accept,
-/// sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg; msgsnd, msgrcv,
-/// mq_timedsend, mq_timedreceive.
+/// Calls that wait for sockets or messages: poll, select, pselect6, ppoll, epoll_wait, epoll_pwait,
+/// epoll_pwait2; connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg;
+/// msgsnd, msgrcv, mq_timedsend, mq_timedreceive.
 const SOCKETS: [usize; 20] = [
     7, 23, 270, 271, 232, 281, 441, 42, 43, 44, 45, 46, 47, 288, 299, 307, 69, 70, 242, 243,
 ];
 
-/// nanosleep, clock_nanosleep.
+/// Calls that wait for a time: nanosleep, clock_nanosleep.
 const TIMERS: [usize; 2] = [35, 230];
 
-/// read, write, pread64, pwrite64, readv, writev, sendfile, splice, tee, vmsplice, preadv,
-/// pwritev, preadv2, pwritev2, copy_file_range.
+/// Calls that read or write: read, write, pread64, pwrite64, readv, writev, sendfile, splice, tee,
+/// vmsplice, preadv, pwritev, preadv2, pwritev2, copy_file_range.
 const READS: [usize; 15] = [
     0, 1, 17, 18, 19, 20, 40, 275, 276, 278, 295, 296, 327, 328, 326,
 ];
 
-/// open, stat, lstat, openat, creat, truncate, ftruncate, getdents, getdents64, rename,
-/// mkdir, rmdir, link, unlink, unlinkat, renameat, renameat2, newfstatat, statx; fsync,
+/// Calls on files: open, stat, lstat, openat, creat, truncate, ftruncate, getdents, getdents64,
+/// rename, mkdir, rmdir, link, unlink, unlinkat, renameat, renameat2, newfstatat, statx; fsync,
 /// fdatasync, sync, syncfs, sync_file_range, msync, fallocate, readahead, close, execve;
 /// io_getevents, io_pgetevents, io_submit.
 const FILES: [usize; 32] = [
@@ -216,71 +216,71 @@ const FILES: [usize; 32] = [
     306, 277, 26, 285, 187, 3, 59, 208, 333, 209,
 ];
 
-/// How many slots the times in the queue are counted in. A power of two, for the same
-/// reason as [`state::SLOTS`].
+/// Number of slots that count times in the queue by their length. A power of two, for the
+/// same reason as [`state::SLOTS`].
 pub const DELAY_SLOTS: usize = 16;
 
 /// The first slot has times below this power of two, in nanoseconds: 4 µs.
 const DELAY_BITS: u32 = 12;
 
-/// The slot of a time in the queue, which has times up to twice as long as the one before.
+/// Returns the slot of a time in the queue. Each has times up to twice as long as the one before.
 #[inline(always)]
 pub fn delay_slot(ns: u64) -> usize {
     let mut rest = ns >> DELAY_BITS;
     if rest >> DELAY_SLOTS != 0 {
         rest = (1 << DELAY_SLOTS) - 1;
     }
-    // Without a jump for each power of two, which the verifier would follow.
+    // Not with a branch for each power of two, all of which the verifier would follow.
     let bits = u32::BITS - (rest as u32).leading_zeros();
     bits.min(DELAY_SLOTS as u32 - 1) as usize
 }
 
-/// The end of a slot: all times in it are shorter. `None` for the last one, which has no end.
+/// Returns the end of a slot: all its times are shorter. Returns None for the last, without end.
 pub fn delay_end_ns(slot: usize) -> Option<u64> {
     (slot + 1 < DELAY_SLOTS).then(|| 1 << (DELAY_BITS as usize + slot))
 }
 
-/// What is kept of a thread. The sums do not hold the present state.
+/// What is kept of a thread. The sums do not include the present state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Thread {
-    /// When the present state began; of a wait that was ended, when the wait began.
+    /// When the present state began. The end of a wait does not change it, the next switch does.
     pub since_ns: u64,
-    /// When it was woken last.
+    /// When the thread was woken last.
     pub woken_ns: u64,
-    /// From when on it is known.
+    /// Since when the thread is known.
     pub known_ns: u64,
-    /// Its process.
+    /// The thread's process.
     pub tgid: u32,
     /// A [`state`].
     pub state: u32,
-    /// The thread that ran where it was woken last; 0 on an idle CPU. It is who woke it only if
-    /// `ended_by` says so.
+    /// The thread that ran on the CPU of the last wake-up; 0 if that was idle. It is the waker only
+    /// if `ended_by` says so.
     pub waker_tid: u32,
-    /// The waker's process.
+    /// The process of `waker_tid`.
     pub waker_tgid: u32,
-    /// Its name.
+    /// The thread's name.
     pub comm: [u8; COMM_LEN],
     /// Nanoseconds in each state.
     pub ns: [u64; state::COUNT],
-    /// How often it was in each; begins anew at 2^32. A number below [`state::SLOTS`] stays
-    /// inside of the structure.
+    /// How often the thread was in each state; begins anew at 2^32. An index below [`state::SLOTS`]
+    /// stays inside of the structure.
     pub times: [u32; state::COUNT],
-    /// How often its time in the queue was in each slot; begins anew at 2^32.
+    /// How often its time in the queue was in each slot of [`delay_slot`]; begins anew at 2^32.
     pub delays: [u32; DELAY_SLOTS],
-    /// Who had the lock that it waits for, or waited for last, as that lock says; 0 if it does
-    /// not.
+    /// The thread that had the lock for which this one waits, or waited last; 0 if the lock does
+    /// not hold its owner.
     pub owner_tid: u32,
-    /// Drawn when it left its CPU: by this its wait gives stacks, or does not.
+    /// The random number drawn when it left its CPU, which decides whether its wait records stacks.
     pub luck: u32,
     /// Who ended its last wait: an [`ended_by`].
     pub ended_by: u32,
-    /// Unused: the structure keeps its size.
+    /// Unused: keeps the size of the structure.
     pub room: [u32; 2],
 }
 
 impl Thread {
-    /// A thread of which nothing is known.
+    /// A thread about which nothing is known.
     pub const UNKNOWN: Thread = Thread {
         since_ns: 0,
         woken_ns: 0,
@@ -306,20 +306,20 @@ const _: () = assert!(state::SLOTS <= state::COUNT + DELAY_SLOTS);
 /// The system call futex(2).
 pub const FUTEX: i64 = 202;
 
-/// How many words of a lock are read.
+/// Number of words of a lock that are read.
 pub const LOCK_WORDS: usize = 5;
 
-/// FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI and FUTEX_LOCK_PI2 of
-/// include/uapi/linux/futex.h, as bits; flags stand above them.
+/// The commands that wait, as bits: FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI and FUTEX_LOCK_PI2
+/// of include/uapi/linux/futex.h. Flags are in the bits above the command.
 const FUTEX_WAITS: u32 = 1 << 0 | 1 << 9 | 1 << 6 | 1 << 13;
 const FUTEX_COMMAND: u64 = 0x7f;
-/// Bits of the word of a lock that says who has it.
+/// Bits of the word of a lock that holds its owner.
 const FUTEX_WAITERS: u32 = 1 << 31;
 const FUTEX_OWNER: u32 = (1 << 30) - 1;
-/// What a mutex of glibc holds that somebody waits for.
+/// The value of a mutex of glibc for which a thread waits.
 const CONTENDED: u32 = 2;
 
-/// Whether a call of futex(2) with these arguments waits for a lock that may say who has it.
+/// Returns whether a futex(2) call with these arguments waits for a lock that may hold its owner.
 #[inline(always)]
 pub fn may_have_owner(operation: u64, expected: u64) -> bool {
     let command = (operation & FUTEX_COMMAND) as u32;
@@ -330,21 +330,21 @@ pub fn may_have_owner(operation: u64, expected: u64) -> bool {
         && (!is_plain || expected == CONTENDED || expected & FUTEX_WAITERS != 0)
 }
 
-/// Which thread has the lock that a call of futex(2) waits for; 0 if the lock does not say it.
-/// `operation` and `expected` are arguments of the call, `words` what is in memory at the lock.
-/// The first rule that fits:
+/// Returns the thread that has the lock for which a call of futex(2) waits; 0 if the lock does not
+/// hold it. `operation` and `expected` are arguments of the call, `words` is the memory at the
+/// lock. The first rule that fits:
 ///
-/// 1. It does not wait, or not for a lock: 0.
-/// 2. The bit that somebody waits is set (`FUTEX_WAITERS`): the rest of the word is the owner.
-///    So do locks with priority inheritance, robust ones, and those of musl.
-/// 3. A `pthread_mutex_t` of glibc, which waits for the word to leave 2. Its words are lock,
-///    count, owner, users and kind; other locks that wait for the same have other numbers there.
+/// 1. The call does not wait, or not for a lock: 0.
+/// 2. The bit for waiting threads (`FUTEX_WAITERS`) is set: the lower bits are the owner. Locks
+///    with priority inheritance, robust ones, and those of musl are such.
+/// 3. It is a `pthread_mutex_t` of glibc, which waits for the word to leave 2. Its words are lock,
+///    count, owner, users and kind; other locks that wait for that have other numbers there.
 ///
-/// The owner is a thread id in the program's own namespace. Whether such a thread is of the
-/// same process is for the caller to see.
+/// The owner is a thread id in the program's own namespace. The caller has to check that such a
+/// thread belongs to the same process.
 #[inline(always)]
 pub fn lock_owner(operation: u64, expected: u64, words: &[u32; LOCK_WORDS]) -> u32 {
-    /// More users at once, or other bits in the kind, no mutex has.
+    /// No mutex has more users at once, or other bits in its kind.
     const USERS_MAX: u32 = 1 << 20;
     const KIND_MAX: u32 = 1 << 10;
 
@@ -363,86 +363,86 @@ pub fn lock_owner(operation: u64, expected: u64, words: &[u32; LOCK_WORDS]) -> u
     if is_mutex { owner & FUTEX_OWNER } else { 0 }
 }
 
-/// What user space asks for, and may change at any time.
+/// What user space asks the programs of waits to do. It may change at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Orders {
-    /// A wait of this length or longer gives its stack, a shorter one as often as it is a
-    /// part of it, and then counts as if it had been as long. Below 4 seconds; 0 for no stacks.
+    /// A wait of at least this length records its stack. A shorter one does so with the probability
+    /// `length / period`, and then stands for a whole period. Below 4 seconds; 0 for no stacks.
     pub period_ns: u64,
     /// Stacks that one CPU takes in a second at most.
     pub stacks_per_second: u64,
-    /// Which waits that are not over are told when they are asked for: those that began later
-    /// than this,
+    /// When user space asks for the waits that are not over, it gets those that began after this
+    /// time and not after `open_to_ns`.
     pub open_from_ns: u64,
-    /// and no later than that.
+    /// See `open_from_ns`.
     pub open_to_ns: u64,
 }
 
-/// A wait that is not over, and what the stack of its thread is walked from.
+/// A wait that is not over, and what user space needs to walk the stack of its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct OpenWait {
-    /// When it began.
+    /// When the wait began.
     pub since_ns: u64,
     /// The thread.
     pub tid: u32,
-    /// Its process.
+    /// The thread's process.
     pub tgid: u32,
     /// A [`state`].
     pub state: u32,
-    /// Frames of the kernel.
+    /// Number of frames in `kernel`.
     pub kernel_frames: u32,
-    /// Its name.
+    /// The thread's name.
     pub comm: [u8; COMM_LEN],
     /// The registers with which it entered the kernel.
     pub registers: Registers,
-    /// The others of them.
+    /// The other registers that a rule may need.
     pub scratch: [u64; SCRATCH_REGISTERS],
-    /// Addresses in the kernel, innermost first.
+    /// The kernel's frames, innermost first.
     pub kernel: [u64; WAIT_KERNEL_FRAMES_MAX],
 }
 
-/// Words in front of the frames of a wait's record: nanoseconds that its wait stands for,
-/// nanoseconds that its time in the queue stands for, how long both really were, the
-/// [`state`] with an [`ended_by`] in the upper half, the thread that ended it (0 if none did) and
-/// who had the lock that was waited for last: tgid and tid each.
+/// Number of words in front of the frames in a wait's record: nanoseconds that the wait stands for,
+/// nanoseconds that its time in the queue stands for, how long both really were, the [`state`] with
+/// an [`ended_by`] in the upper half, the thread that ended the wait (0 if none did), and the one
+/// that had the lock for which the thread waited last; of these two, the tgid and the tid each.
 pub const WAIT_WORDS: usize = 6;
 
-/// Words of the record of a thread that has ended: its [`Thread`] as words.
+/// Number of words in the record of a thread that has ended: its [`Thread`] as words.
 pub const THREAD_WORDS: usize = size_of::<Thread>() / 8;
 
-/// Frames of the kernel in the record of a wait.
+/// Maximum number of kernel frames in the record of a wait.
 pub const WAIT_KERNEL_FRAMES_MAX: usize = crate::limits::KERNEL_FRAMES_MAX - WAIT_WORDS;
 
-/// Slots of the per-CPU array `WAIT_COUNTERS`. Those of nanoseconds follow those of waits.
+/// Slots of the per-CPU array `WAIT_COUNTERS`. A sum of nanoseconds follows the count it is for.
 pub mod counter {
     /// Stacks of waits written to the ring buffer.
     pub const TAKEN: u32 = 0;
-    /// Stacks that found the ring buffer full, and the waited time that they stood for.
+    /// Stacks of waits that found the ring buffer full.
     pub const LOST: u32 = 1;
-    /// See [`LOST`].
+    /// Nanoseconds of waiting that the stacks of [`LOST`] stood for.
     pub const LOST_NS: u32 = 2;
-    /// Waits that were to give their stack, but there had been too many in this second.
+    /// Waits whose stack was due, but there had been too many in this second.
     pub const OVER_RATE: u32 = 3;
-    /// See [`OVER_RATE`].
+    /// Nanoseconds of waiting that the stacks of [`OVER_RATE`] stood for.
     pub const OVER_RATE_NS: u32 = 4;
-    /// Waits that were to give their stack, but the thread was gone before.
+    /// Waits whose stack was due, but the thread had left the CPU before.
     pub const MISSED: u32 = 5;
-    /// See [`MISSED`].
+    /// Nanoseconds of waiting that the stacks of [`MISSED`] stood for.
     pub const MISSED_NS: u32 = 6;
-    /// Threads that are not followed: there is no room for more.
+    /// Threads that are not followed, because there was no room for more.
     pub const NO_ROOM: u32 = 7;
     /// Threads whose sums found the ring buffer full when they ended.
     pub const ENDS_LOST: u32 = 8;
     /// Nanoseconds spent in taking stacks.
     pub const SPENT_NS: u32 = 9;
-    /// Stacks of those that ended a wait which were to be taken, and were not: too many in this
+    /// Stacks of threads that ended a wait, which were due and not recorded: too many in this
     /// second, or the ring buffer was full.
     pub const WAKES_LOST: u32 = 10;
-    /// The waited time that they stood for.
+    /// Nanoseconds of waiting that the stacks of [`WAKES_LOST`] stood for.
     pub const WAKES_LOST_NS: u32 = 11;
-    /// How many slots there are.
+    /// Number of slots.
     pub const COUNT: u32 = 12;
 }
 
@@ -480,7 +480,7 @@ mod tests {
         assert_eq!(of(READ), state::DISK);
         assert_eq!(of(FSYNC), state::DISK);
         assert_eq!(of(FUTEX), state::LOCK);
-        // Freezable, killable and without load: bits that say nothing of what it waits for.
+        // Freezable, killable and without load: these bits do not say what the thread waits for.
         assert_eq!(state_of(waiting(FUTEX, 0x2001)), state::LOCK);
         assert_eq!(state_of(waiting(READ, 0x102)), state::DISK);
 
@@ -511,7 +511,7 @@ mod tests {
         };
         assert_eq!((drawn(0), drawn(period_ns)), (0, 1000));
         assert!(drawn(period_ns / 4).abs_diff(250) <= 1);
-        // What is drawn by the wait alone is drawn with its time in the queue as well.
+        // A wait that is drawn by its length is also drawn by that and its time in the queue.
         let luck = u32::MAX / 3;
         assert!(is_drawn(luck, 500_000_000, period_ns));
         assert!(is_drawn(luck, 500_000_001, period_ns));
@@ -560,7 +560,7 @@ mod tests {
         }
     }
 
-    /// Of `FUTEX_WAIT_PRIVATE`, as glibc calls it.
+    /// `FUTEX_WAIT_PRIVATE`, the operation that glibc uses.
     const WAIT_PRIVATE: u64 = 128;
 
     #[test]
@@ -570,7 +570,7 @@ mod tests {
         assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 1, 1234, 3, 2]), 1234);
         // With a time limit: FUTEX_WAIT_BITSET and the clock's flag.
         assert_eq!(lock_owner(9 | 128 | 256, 2, &[2, 0, 7, 1, 0]), 7);
-        // With priority inheritance; robust; of musl.
+        // A lock with priority inheritance, a robust one, and one of musl.
         let waited_for = 1 << 31 | 1234;
         assert_eq!(lock_owner(6, 0, &[waited_for, 0, 1, 1, 32]), 1234);
         assert_eq!(lock_owner(13, 0, &[waited_for, 0, 1, 1, 32]), 1234);
@@ -582,13 +582,13 @@ mod tests {
 
     #[test]
     fn what_is_no_such_lock_has_no_owner() {
-        // Given back in the meantime; a condition; a lock of Rust with data behind it.
+        // A mutex released in the meantime, a condition, and a lock of Rust with data behind it.
         assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[0, 0, 0, 0, 0]), 0);
         assert_eq!(lock_owner(WAIT_PRIVATE, 4, &[4, 0, 1234, 1, 0]), 0);
         assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 0, 1234, 0, 0]), 0);
         assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 0, 1234, 1 << 20, 0]), 0);
         assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 0, 1234, 1, 1 << 10]), 0);
-        // FUTEX_WAKE, and commands that there are not.
+        // FUTEX_WAKE, and commands that do not exist.
         assert_eq!(lock_owner(1 | 128, 2, &[2, 0, 1234, 1, 0]), 0);
         for operation in [14, 31, 32, 64, 127, u64::MAX] {
             assert_eq!(

@@ -7,16 +7,16 @@
 //! 1. The pc to look up is the interrupted instruction itself (`is_exact`), else the
 //!    byte before the return address: a call may be a function's last instruction.
 //! 2. [`rule_for`] finds its mapping, and in the mapping's table its [`Rule`]. A process
-//!    that is not published has no mappings: every rule is "no table" then.
-//! 3. [`Machine::step`] takes the rule from the frame to its caller, or says by a [`status`]
-//!    why not; then nothing has changed. The caller's frame is always above this one, but
-//!    for signals and changes of stack: a table that says otherwise ends the walk.
+//!    whose mappings are not published has none: every rule is "no table" then.
+//! 3. [`Machine::step`] applies the rule to get from the frame to its caller, or returns by a
+//!    [`status`] why it cannot; then nothing has changed. The caller's frame is always above this
+//!    one, but for signals and changes of stack: a table that says otherwise ends the walk.
 //! 4. Where there is no table, or the table has a gap, the step is by frame pointer.
 //!
-//! The same code runs in BPF on a live stack and on the host on a copied one;
-//! what differs is the [`World`] it reads. Everything it knows lies in a
-//! [`Walk`], which BPF keeps in a map, so that the verifier takes each value for
-//! unknown and looks at a frame once.
+//! The same code runs in BPF on a live stack and in user space on a copied one; only
+//! the [`World`] that it reads differs. All its state lies in a [`Walk`], which BPF
+//! keeps in a map, so that the verifier takes each value for unknown and checks the
+//! code for a frame once.
 
 use crate::frame_pointer;
 use crate::registers::{Registers, SCRATCH_REGISTERS};
@@ -31,65 +31,65 @@ use crate::world::World;
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct Walk {
-    /// Of the frame that is looked at.
+    /// The registers in the frame that the walk has reached.
     pub registers: Registers,
-    /// The mapping of the last pc: most often the next one's as well.
+    /// The mapping of the last pc: most often that of the next one as well.
     pub mapping: Mapping,
-    /// The process's mappings; none at all if they are not known yet.
+    /// The number of the process's first mapping in the list of all mappings.
     pub first: u32,
-    /// How many mappings the process has, from number `first` on.
+    /// How many mappings the process has from `first` on; 0 if they are not known yet.
     pub length: u32,
-    /// The next pc is where the thread was interrupted, not behind a call.
+    /// 1 if the next pc is where the thread was interrupted, and not behind a call.
     pub is_exact: u32,
-    /// The frame is the interrupted one: all its registers are known.
+    /// 1 if the frame is the interrupted one: all its registers are known.
     pub is_leaf: u32,
-    /// Frame pointers followed since the last step by a table.
+    /// The number of steps by frame pointer since the last step by a table.
     pub links: u32,
-    /// A [`status`].
+    /// The result of the last step: a [`status`].
     pub status: u32,
-    /// rbx of the frame whose stack pointer is `rbx_at`. Frames have different
-    /// ones, so that steps that do not follow rbx need not say so.
+    /// rbx in the frame whose stack pointer is `rbx_at`. Frames have different stack
+    /// pointers, so a step that does not track rbx need not change these two fields.
     pub rbx: u64,
-    /// The stack pointer of the frame that `rbx` is of.
+    /// The stack pointer of the frame that `rbx` belongs to.
     pub rbx_at: u64,
     /// Registers of the interrupted function that its own rule may need.
     pub scratch: [u64; SCRATCH_REGISTERS],
 }
 
-/// A processor, as far as its code decides how a frame leads to its caller.
+/// A processor architecture: how a frame of its code leads to the caller's frame.
 pub trait Machine {
-    /// The bits of a word that are an address, where one is expected. Others may hold a
+    /// The bits of a return address that are the address. The other bits may hold a
     /// signature of it.
     const ADDRESS_BITS: u64;
 
-    /// What an interrupted function with these registers has saved below its stack pointer by
-    /// this rule: its caller's frame pointer, if that can be told without reading there. Copies of
-    /// stacks begin at the stack pointer.
+    /// Returns the caller's frame pointer, if an interrupted function with these registers has it
+    /// below its stack pointer by this rule, and it can be known without a read there: copies of
+    /// stacks begin at the stack pointer. Else returns None.
     fn saved_below_sp(rule: Rule, registers: &Registers) -> Option<u64>;
 
-    /// Makes known what a walk needs beside its fields, from the registers of the
+    /// Sets the fields that only this architecture uses from the registers of the
     /// interrupted function.
     fn begin(walk: &mut Walk);
 
-    /// One step by `rule`. On [`status::CALLER`] the registers are the caller's; else
+    /// Takes one step by `rule`. On [`status::CALLER`] the registers are the caller's; else
     /// nothing has changed. `is_exact`: the frame was interrupted, and did not call.
     fn step<W: World>(rule: Rule, is_exact: bool, walk: &mut Walk, world: &mut W) -> u32;
 
-    /// Whether a rule, as a word, only counts from a register, and finds the return address
-    /// in memory: the step that is worth a short cut. `links` are those of the [`Walk`].
+    /// Returns whether a rule, given as its word, counts from a register only and finds the return
+    /// address in memory: such a step is worth a short cut. `links` is that of the [`Walk`].
     fn is_plain(rule: u32, links: u32) -> bool;
 
-    /// Of a plain rule: how far below the CFA the return address is, in bytes.
+    /// Returns how far below the CFA the return address is by a plain rule, in bytes.
     fn return_below(rule: u32) -> u64;
 
-    /// Of a plain rule: whether the caller's frame pointer was saved.
+    /// Returns whether the caller's frame pointer was saved by a plain rule.
     fn saves_bp(rule: u32) -> bool;
 
-    /// Of a plain rule that saves it: how far below the CFA, in bytes.
+    /// Returns how far below the CFA a plain rule saves the frame pointer, in bytes.
     fn bp_below(rule: u32) -> u64;
 }
 
-/// The rule for `pc`, or `None` if no mapping holds it.
+/// Returns the rule for `pc`. Returns None if no mapping holds `pc`.
 #[inline(always)]
 pub fn rule_for<W: World>(walk: &mut Walk, world: &W, pc: u64) -> Option<Rule> {
     if walk.length == 0 {
@@ -101,7 +101,7 @@ pub fn rule_for<W: World>(walk: &mut Walk, world: &W, pc: u64) -> Option<Rule> {
     Some(table_rule(&walk.mapping, world, pc))
 }
 
-/// Makes `walk.mapping` the one that holds `pc`.
+/// Makes `walk.mapping` the one that holds `pc`. Returns false if there is none.
 #[inline(always)]
 fn find_mapping<W: World>(walk: &mut Walk, world: &W, pc: u64) -> bool {
     if pc >= walk.mapping.start && pc < walk.mapping.end {
@@ -153,7 +153,7 @@ fn table_rule<W: World>(mapping: &Mapping, world: &W, pc: u64) -> Rule {
     world.rule(find_rule(&words, block, address))
 }
 
-/// Makes the registers the caller's, whose stack pointer is known.
+/// Makes the registers the caller's, whose stack pointer is known. An `ip` of 0 ends the walk.
 #[inline(always)]
 pub(crate) fn return_to(ip: u64, sp: u64, bp: u64, walk: &mut Walk) -> u32 {
     if ip == 0 {
@@ -166,7 +166,7 @@ pub(crate) fn return_to(ip: u64, sp: u64, bp: u64, walk: &mut Walk) -> u32 {
     status::CALLER
 }
 
-/// The step where there is no rule: `which` is [`special::FRAME_POINTER`] or
+/// Takes the step where there is no rule: `which` is [`special::FRAME_POINTER`] or
 /// [`special::NO_TABLE`].
 #[inline(always)]
 pub(crate) fn by_frame_pointer<M: Machine, W: World>(
@@ -174,9 +174,9 @@ pub(crate) fn by_frame_pointer<M: Machine, W: World>(
     walk: &mut Walk,
     world: &mut W,
 ) -> u32 {
-    // A caller that has no unwind information, in a file that has some: what is written by
-    // hand to begin a process or a thread. The ABI has it begin with a frame pointer of
-    // zero, and the tables kept track of it.
+    // A caller without unwind information, in a file that has some, is code written by hand
+    // that begins a process or a thread. By the ABI it begins with a frame pointer of zero, and
+    // the tables have kept track of it.
     if which == special::FRAME_POINTER && walk.registers.bp == 0 && walk.is_leaf == 0 {
         return status::END;
     }
@@ -187,8 +187,8 @@ pub(crate) fn by_frame_pointer<M: Machine, W: World>(
     step
 }
 
-/// One frame, any kind: finds the rule for the pc and takes the step. The
-/// registers before it are those of the frame that is to be recorded.
+/// Takes the step of one frame by the rule for its pc, if there is one. The registers
+/// before the step are those of the frame that is to be recorded.
 #[inline(always)]
 pub fn frame<M: Machine, W: World>(rule: Option<Rule>, walk: &mut Walk, world: &mut W) -> u32 {
     let is_exact = walk.is_exact != 0;

@@ -3,29 +3,29 @@
 use crate::rule::{Extended, Rule};
 use crate::table::{Mapping, Words};
 
-/// What a walk reads.
+/// The source of all that a walk reads.
 pub trait World {
     /// A piece of the unwind tables.
     type Chunk: Words;
 
-    /// The word at `address` of the thread's memory.
+    /// Reads the word at `address` of the thread's memory. Returns None if it cannot be read.
     fn read(&mut self, address: u64) -> Option<u64>;
-    /// The same, 0 where nothing can be read: for words that are judged together
+    /// Like `read`, but returns 0 where nothing can be read: for words that are judged together
     /// afterwards. Each branch in between would cost the verifier another path.
     fn read_or_zero(&mut self, address: u64) -> u64 {
         self.read(address).unwrap_or(0)
     }
-    /// Two words, the lower first.
+    /// Reads two words, the lower first.
     fn read_pair(&mut self, address: u64) -> Option<(u64, u64)>;
-    /// Where a mapping begins, by its number in the list of all.
+    /// Returns where a mapping begins, by its number in the list of all mappings.
     fn mapping_start(&self, number: u32) -> u64;
-    /// Reads the mapping with this number in the list of all.
+    /// Reads the mapping with this number in the list of all mappings.
     fn load_mapping(&self, number: u32, into: &mut Mapping);
-    /// The chunk that holds the word with this number.
+    /// Returns the chunk that holds the word with this number. Returns None if there is none.
     fn chunk(&self, number: u32) -> Option<Self::Chunk>;
-    /// The rule with this number.
+    /// Returns the rule with this number.
     fn rule(&self, index: u16) -> Rule;
-    /// The extended rule with this number.
+    /// Returns the extended rule with this number.
     fn extended(&self, index: u32) -> Extended;
 }
 

@@ -1,8 +1,8 @@
 //! The event *call*: a function that has a probe is called, or returns.
 //!
-//! Unlike the clock's, these programs run with interrupts on: another thread, or the
-//! clock, may come in between on the same CPU. So everything is added atomically, and
-//! the room for a stack is taken and given back.
+//! Unlike the clock's program, these run with interrupts on: another thread, or the clock, may
+//! interrupt them on the same CPU. So all counts are added atomically, and the room for a
+//! stack is claimed and released.
 
 use super::clock::now_ns;
 use super::filter::is_target;
@@ -20,14 +20,14 @@ use probe_ebpf::calls::{Cookie, Orders, PROBES_MAX, Tally, histogram, order, sit
 use probe_ebpf::record::event;
 use probe_ebpf::status;
 
-/// A call begins.
+/// Runs when a call begins.
 #[uprobe]
 pub fn call_begins(ctx: ProbeContext) -> u32 {
     begins(ctx.regs, ctx.as_ptr());
     0
 }
 
-/// A call has ended, or is at a `ret`.
+/// Runs when a call has ended, or is at a `ret` instruction.
 #[uretprobe]
 pub fn call_ends(ctx: RetProbeContext) -> u32 {
     ends(ctx.as_ptr() as *mut pt_regs, ctx.as_ptr());
@@ -85,7 +85,7 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
     }
     // SAFETY: the context's registers.
     let sp = unsafe { (*regs).rsp };
-    // A return has taken the address from the stack already.
+    // After a `ret`, the stack pointer is already above the return address.
     let sp = if cookie.has(site::AT_RETURN) {
         sp
     } else {
@@ -112,7 +112,7 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
     }
 }
 
-/// Whether a hit does not count, because the current task is no target.
+/// Returns whether a hit does not count, because the current task is no target.
 #[inline(always)]
 fn is_strangers(flags: u32) -> bool {
     if flags & order::EVERYBODY != 0 {
@@ -122,7 +122,7 @@ fn is_strangers(flags: u32) -> bool {
     !is_target((id >> 32) as u32, id as u32)
 }
 
-/// What is to be done for the probe, and where it is counted.
+/// Returns the orders for the probe, and its counts on this CPU.
 #[inline(always)]
 pub fn probe(number: u32) -> Option<(*const Orders, *mut Tally)> {
     let number = number & (PROBES_MAX as u32 - 1);
@@ -133,6 +133,7 @@ pub fn probe(number: u32) -> Option<(*const Orders, *mut Tally)> {
 }
 
 #[inline(always)]
+/// Adds 1 to the word of the tally that `word` chooses.
 pub fn count(tally: *mut Tally, word: impl FnOnce(&mut Tally) -> *mut u64) {
     // SAFETY: a value of a live map, in which `word` chooses a word.
     unsafe { add(word(&mut *tally), 1) };
@@ -151,13 +152,13 @@ fn add_time(tally: *mut Tally, ns: u64) {
     }
 }
 
-/// By what the end of a call finds its beginning.
+/// Returns the key by which the end of a call finds its beginning.
 #[inline(always)]
 fn key_of(regs: *mut pt_regs, cookie: Cookie, orders: *const Orders, sp: u64) -> u64 {
     // SAFETY: a value of a live map.
     let probe = unsafe { (*orders).generation };
     if !cookie.has(site::GO) {
-        // No other thread has its registers there.
+        // No other thread has its saved registers at that address.
         return starts::key(starts::difference(regs, orders), sp, probe);
     }
     // `g` is in r14 (Go's cmd/compile/abi-internal.md), and begins with the bounds of
@@ -178,21 +179,21 @@ fn key_of(regs: *mut pt_regs, cookie: Cookie, orders: *const Orders, sp: u64) ->
     starts::key(goroutine, end.wrapping_sub(sp), probe ^ process)
 }
 
-/// Whether a `jbe` would jump: the flags carry or zero.
+/// Returns whether a `jbe` would jump: the carry flag or the zero flag is set.
 #[inline(always)]
 fn is_below_or_equal(flags: u64) -> bool {
     flags & 0x41 != 0
 }
 
-/// Whether this call is one of those that give their stack.
+/// Returns whether this call is drawn to record its stack.
 #[inline(always)]
 pub fn is_drawn(orders: *const Orders) -> bool {
     // SAFETY: a helper without arguments, and a value of a live map.
     unsafe { helpers::bpf_get_prandom_u32() <= (*orders).stack_odds }
 }
 
-/// Walks the stack into a record of its own. Not inlined, so that it is verified by
-/// itself.
+/// Walks the stack into a record of its own. Not inlined, so that it has registers and a
+/// stack frame of its own.
 #[inline(never)]
 fn take_stack(regs: *mut pt_regs, tally: *mut Tally, event: u8, probe: u32) -> u32 {
     // SAFETY: a helper without arguments.
@@ -219,7 +220,7 @@ fn take_stack(regs: *mut pt_regs, tally: *mut Tally, event: u8, probe: u32) -> u
                 python::frames(scratch);
             }
         }
-        // Of a process whose tables are not in place a record without frames asks for them.
+        // If the process's tables are not in place, a record without frames asks for them.
         if record::submit(scratch) == 0 && is_known {
             add(&raw mut (*tally).stacks, 1);
         } else {

@@ -1,12 +1,12 @@
-//! The current task, and where it has the registers that it entered the kernel with.
+//! The current task, and the registers with which it entered the kernel.
 //!
-//! There are helpers for both from Linux 5.11 and 5.15 on. The object for kernels without
-//! `bpf_loop` has to do without them.
+//! Helpers for both exist from Linux 5.11 and 5.15 on. The object for kernels without
+//! `bpf_loop` cannot use them.
 
 use aya_ebpf::bindings::pt_regs;
 use aya_ebpf::helpers::generated as helpers;
 
-/// The address of its `task_struct`.
+/// Returns the address of the current task's `task_struct`.
 #[cfg(not(feature = "without_loop"))]
 #[inline(always)]
 pub fn current_task() -> u64 {
@@ -14,7 +14,7 @@ pub fn current_task() -> u64 {
     unsafe { helpers::bpf_get_current_task_btf() as u64 }
 }
 
-/// The address of its `task_struct`.
+/// Returns the address of the current task's `task_struct`.
 #[cfg(feature = "without_loop")]
 #[inline(always)]
 pub fn current_task() -> u64 {
@@ -22,7 +22,7 @@ pub fn current_task() -> u64 {
     unsafe { helpers::bpf_get_current_task() }
 }
 
-/// The address of the `pt_regs` of the current task, which is `task`.
+/// Returns the address of the `pt_regs` of the current task, which is `task`.
 #[cfg(not(feature = "without_loop"))]
 #[inline(always)]
 pub fn entry_registers(task: u64) -> u64 {
@@ -30,9 +30,9 @@ pub fn entry_registers(task: u64) -> u64 {
     unsafe { helpers::bpf_task_pt_regs(task as *mut aya_ebpf::bindings::task_struct) as u64 }
 }
 
-/// The address of the `pt_regs` of the current task, which is `task`; 0 if it is not known. They
-/// lie at the upper end of the thread's kernel stack (`task_pt_regs` in
-/// arch/x86/include/asm/processor.h). How large that is no kernel tells: see [`are_of_entry`].
+/// Returns the address of the `pt_regs` of the current task, which is `task`; 0 if it is not known.
+/// They lie at the upper end of the thread's kernel stack (`task_pt_regs` in
+/// arch/x86/include/asm/processor.h). No kernel says how large that is: see [`are_of_entry`].
 #[cfg(feature = "without_loop")]
 #[inline(always)]
 pub fn entry_registers(task: u64) -> u64 {
@@ -45,20 +45,20 @@ pub fn entry_registers(task: u64) -> u64 {
     kernel_word(task + TASK_STACK_OFFSET.load() as u64) + offset as u64
 }
 
-/// Whether that is what a program has entered the kernel with: the helper gives nothing else.
+/// Returns whether a program entered the kernel with these registers. The helper gives no others.
 #[cfg(not(feature = "without_loop"))]
 #[inline(always)]
 pub fn are_of_entry(_registers: *const pt_regs) -> bool {
     true
 }
 
-/// Whether that is what a program has entered the kernel with, by the stack segment. There is
-/// something else in a thread of the kernel, and in a kernel whose threads have larger stacks
-/// than usual (`CONFIG_KASAN`).
+/// Returns whether a program entered the kernel with these registers, by the stack segment. Other
+/// data is at that place in a thread of the kernel, and in a kernel whose threads have larger
+/// stacks than usual (`CONFIG_KASAN`).
 #[cfg(feature = "without_loop")]
 #[inline(always)]
 pub fn are_of_entry(registers: *const pt_regs) -> bool {
-    /// `__USER_DS` of arch/x86/include/asm/segment.h. A guest of Xen has it with bits above these.
+    /// `__USER_DS` of arch/x86/include/asm/segment.h. Under Xen, higher bits are set as well.
     const USER_DS: u64 = 0x2b;
     // SAFETY: the caller's copy; a plain load that the verifier knows.
     unsafe { (*registers).ss & 0xfff == USER_DS }

@@ -1,4 +1,4 @@
-//! Whether a task is a target, decided before any work is done for it.
+//! Decides whether a task is a target, before any work is done for it.
 
 use super::maps::{
     CGROUP_ID, CGROUP_LEVEL, COMM_PIDS, COMM_VERDICTS, FILTER, TARGET_PIDS, TARGET_TIDS,
@@ -7,7 +7,7 @@ use super::maps::{
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_uid_gid, generated as helpers};
 use probe_ebpf::settings::{filter, verdict};
 
-/// Whether the current task meets every condition that is set.
+/// Returns whether the current task meets every condition that is set.
 #[inline(always)]
 pub fn is_target(tgid: u32, tid: u32) -> bool {
     let conditions = FILTER.load();

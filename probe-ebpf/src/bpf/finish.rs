@@ -4,8 +4,8 @@ use super::maps::Scratch;
 use super::{python, raw, record, stacks};
 use probe_ebpf::record::record_kind;
 
-/// Adds the frames of the program to those of the kernel, and sends the record. `count` is
-/// told whether the ring buffer had room for it.
+/// Adds the frames of the program to those of the kernel, and sends the record. `count` gets
+/// whether the ring buffer had room for it.
 #[inline(always)]
 pub fn walk_and_send(scratch: *mut Scratch, count: impl FnOnce(bool)) {
     stacks::user(scratch);

@@ -1,15 +1,15 @@
-//! The event *happening*: something that is counted besides time has happened so often that it
-//! gives a sample. It is one of two kinds:
+//! The event *happening*: something that is counted besides time has happened so often that a
+//! sample is due. There are two kinds:
 //!
-//! - What the kernel or the CPU counts: page faults, switches, migrations, instructions. The
-//!   kernel runs the program once in a period, which is a number of these events, and adjusts the
-//!   period so that the program runs as often in a second as user space asked for. The context
-//!   says how long the period was. It does not run the program within that
-//!   of the clock, or within itself (`bpf_prog_active` in kernel/events/core.c), and so all of
-//!   them share the clock's room. How often it happened in all is read beside.
+//! - Events that the kernel or the CPU counts: page faults, switches, migrations, instructions.
+//!   The kernel runs the program once in a period, which is a number of events, and adjusts
+//!   it so that the program runs as often in a second as user space asked for. The context says how
+//!   long the period was. The kernel does not run the program within that of the clock, or within
+//!   itself (`bpf_prog_active` in kernel/events/core.c), so that all of these share the clock's
+//!   room. User space reads the total number of events by other means.
 //! - A tracepoint, whose program runs at each pass, wherever the kernel is, interrupts included.
-//!   It counts all of them and draws, by chance, those that give their stack
-//!   (`probe_ebpf::happenings`), into the room of probes: the clock may come in between.
+//!   It counts all passes and draws, at random, those that record their stack
+//!   (`probe_ebpf::happenings`). It uses the room of probes, as the clock may interrupt it.
 
 use super::clock::now_ns;
 use super::filter::is_target;
@@ -27,14 +27,14 @@ use probe_ebpf::record::{HAPPENING_WORDS, event};
 use probe_ebpf::settings::counter;
 use probe_ebpf::status;
 
-/// What the kernel counts has happened a period more often.
+/// Runs when what the kernel counts has happened for one more period.
 #[perf_event]
 pub fn happening(ctx: PerfEventContext) -> u32 {
     take(&ctx);
     0
 }
 
-/// The kernel passes the tracepoint that is counted.
+/// Runs when the kernel passes the tracepoint that is counted.
 #[raw_tracepoint]
 pub fn happening_point(ctx: RawTracePointContext) -> i32 {
     pass(ctx.as_ptr());
@@ -71,7 +71,7 @@ fn pass(ctx: *mut c_void) {
     };
     // SAFETY: a value of a live map; a word cannot be torn.
     let stacks = unsafe { (*orders).stacks };
-    // Nothing is wanted yet.
+    // User space wants no stacks yet.
     if stacks == 0 {
         return;
     }
@@ -80,8 +80,8 @@ fn pass(ctx: *mut c_void) {
     if id == 0 || !is_target((id >> 32) as u32, id as u32) {
         return;
     }
-    // SAFETY: a per-CPU value, which nobody else uses: the kernel does not run the program of a
-    // tracepoint within itself.
+    // SAFETY: a per-CPU value, which no other program uses: the kernel does not run the program of
+    // a tracepoint within itself.
     let pace = unsafe { &mut *pace };
     // SAFETY: a helper without arguments.
     if !pace.is_drawn(unsafe { helpers::bpf_get_prandom_u32() }) {
@@ -97,7 +97,7 @@ fn pass(ctx: *mut c_void) {
 }
 
 /// Puts the stack into a record: what the kernel was doing, and from where the program called
-/// it. Not inlined, so that it is verified by itself.
+/// it. Not inlined, so that it has registers and a stack frame of its own.
 #[inline(never)]
 fn take_stack(ctx: *mut c_void, now_ns: u64, period: u64) -> u32 {
     // SAFETY: a helper without arguments.

@@ -1,5 +1,5 @@
-//! Whether the kernel is in an interrupt on this CPU: then the current task is whoever was
-//! interrupted, and has nothing to do with what happens.
+//! Whether the kernel is in an interrupt on this CPU: then the current task was only interrupted,
+//! and has nothing to do with what happens.
 
 use super::maps::{CPU_PLACES, THIS_CPU, ThisCpu};
 use super::memory::kernel_word;
@@ -7,16 +7,16 @@ use aya_ebpf::helpers::generated as helpers;
 use probe_ebpf::interrupts::{CLOCKS, CpuPlaces, IN_SOFT_INTERRUPT};
 use probe_ebpf::waits::ended_by;
 
-/// Who does what happens on this CPU. The first rule that fits:
+/// Returns who causes what happens on this CPU, by the first rule that fits:
 ///
-/// 1. Where the kernel keeps it is not known: not known.
-/// 2. An interrupt is being handled: it, and a timer if one of the clocks is running one.
-/// 3. No soft interrupt is being handled: the current task. An idle CPU has none, so that
-///    something from outside has woken it.
-/// 4. A timer is running: that one.
-/// 5. The current task itself called for the work that was left, as who sends something to
-///    this machine does: the current task.
-/// 6. That work is done behind an interrupt, or by the kernel's thread for it: an interrupt.
+/// 1. It is not known where the kernel keeps this: `UNKNOWN`.
+/// 2. An interrupt is being handled: a timer if one of the clocks is running one, else that
+///    interrupt.
+/// 3. No soft interrupt is being handled: the current task. If the CPU is idle, an interrupt.
+/// 4. A timer is running: that timer.
+/// 5. The current task itself asked for the work that was left for later, as a task does that
+///    sends something to this machine: the current task.
+/// 6. That work is done after an interrupt, or by the kernel's thread for it: an interrupt.
 #[inline(never)]
 pub fn who_acts(current_tid: u32) -> u32 {
     let (Some(places), Some(this_cpu)) = (CPU_PLACES.get_ptr(0), THIS_CPU.get_ptr_mut(0)) else {
@@ -72,8 +72,8 @@ pub fn who_acts(current_tid: u32) -> u32 {
     }
 }
 
-/// Checks, in an interrupt, that the kernel says so where it is taken to say so: a kernel that
-/// counts in another way is not believed.
+/// Checks, in an interrupt, that the preemption count shows it. If it does not, this kernel
+/// counts in another way, and [`who_acts`] uses none of these places any more.
 #[inline(always)]
 pub fn check_in_interrupt() {
     let (Some(places), Some(this_cpu)) = (CPU_PLACES.get_ptr(0), THIS_CPU.get_ptr_mut(0)) else {
@@ -98,7 +98,7 @@ fn or_timer(is_timer: u32) -> u32 {
     }
 }
 
-/// The address of this CPU's run queue; 0 if it cannot be told.
+/// Returns the address of this CPU's run queue; 0 if it is not known.
 #[inline(always)]
 fn run_queue(places: &CpuPlaces, this_cpu: &mut ThisCpu) -> u64 {
     if this_cpu.run_queue != 0 || places.task_queue == 0 {
@@ -114,7 +114,7 @@ fn run_queue(places: &CpuPlaces, this_cpu: &mut ThisCpu) -> u64 {
     this_cpu.run_queue
 }
 
-/// 1 if one of several clocks or wheels is just running a timer, else 0.
+/// Returns 1 if one of several clocks or wheels is running a timer right now, else 0.
 #[inline(never)]
 fn is_running(queue: u64, first: u64, step: u64, count: u64) -> u32 {
     if first == 0 {

@@ -2,7 +2,7 @@
 //!
 //! Two rules that cost hours when broken: a `Global` starts with a value that
 //! is nowhere else in the program, because equal constants share one word and
-//! the loader overwrites it; and a key is a local variable, never `&0`.
+//! the loader overwrites that; and a key is a local variable, never `&0`.
 
 use aya_ebpf::Global;
 use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, RingBuf};
@@ -38,10 +38,10 @@ pub struct Scratch {
     pub reserved: u32,
     /// The generation of the process's rules, in the upper half.
     pub generation: u64,
-    /// The user stack from here on is in `window`; all ones if nothing is. Later the memory that has
-    /// frames of Python.
+    /// The address from which on the user stack is in `window`; all ones if nothing is. Later the
+    /// same for the memory that has frames of Python.
     pub window_start: u64,
-    /// The last offset in the window at which there is a whole word, or frame of Python.
+    /// The last offset in the window at which there is a whole word, or a whole frame of Python.
     pub window_last: u64,
     pub window: [u64; WINDOW_BYTES / 8],
     pub python: PythonScratch,
@@ -52,40 +52,41 @@ pub struct Scratch {
 /// The state of the walk of Python frames.
 #[repr(C)]
 pub struct PythonScratch {
-    /// The address of the frame that is looked at next; 0 behind the last one.
+    /// The address of the frame that is read next; 0 behind the last one.
     pub next: u64,
-    /// Entries in the record.
+    /// Number of Python entries in the record.
     pub entries: u32,
-    /// A [`probe_ebpf::python::status`].
+    /// How the walk ended: a [`probe_ebpf::python::status`].
     pub status: u32,
-    /// The begin of a code object as it is in the process's memory.
+    /// The beginning of a code object as it is in the process's memory.
     pub room: [u8; FRAME_ROOM],
-    /// The words that tell one code object from another.
+    /// The words that distinguish one code object from another.
     pub code: [u64; IDENTITY_WORDS],
-    /// The address of the frame before.
+    /// The address of the frame that was read last.
     pub last: u64,
-    /// The address of the task or other future that is looked at next; 0 behind the last one.
+    /// The address of the task or other future that is read next; 0 behind the last one.
     pub task: u64,
-    /// 1 if that awaits the one before.
+    /// 1 if that task awaits the one before.
     pub awaits: u64,
-    /// How many lie between it and the one that runs.
+    /// Number of steps from the task that runs to that task.
     pub depth: u64,
-    /// Entries of `running`, and which of them is the next.
+    /// Number of entries in `running`.
     pub running_count: u64,
+    /// The index of the entry of `running` that is read next.
     pub running_next: u64,
-    /// Entries of the dictionary of tasks that run.
+    /// Entries of the dictionary with the task that runs in each event loop.
     pub running: [u64; dict::WORDS * RUNNING_MAX],
 }
 
 /// A cache of rules by pc, direct mapped: `pc` and `generation << 32 | rule`. A
-/// flat array: maps of nested arrays are refused.
+/// flat array, because the kernel refuses maps of nested arrays.
 pub type RuleCache = [u64; 2 * CACHE_ENTRIES];
 
-/// `BPF_F_MMAPABLE`: the loader writes these as memory.
+/// `BPF_F_MMAPABLE`: the loader maps the values into its memory, to write them.
 const MMAPABLE: usize = 1024;
 
 /// `BPF_F_NO_PREALLOC`: memory is taken when there is something to keep. Before Linux 6.1 programs
-/// of perf events may use no such maps.
+/// of perf events may not use such maps.
 const NO_PREALLOC: usize = if cfg!(feature = "without_loop") { 0 } else { 1 };
 
 /// A chunk of the pool. An array and no structure: kernels up to 6.1 refuse to
@@ -100,11 +101,11 @@ pub static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
 #[btf_map]
 pub static RULE_CACHE: Array<RuleCache, { CPUS_MAX as usize }> = Array::new();
 
-/// The pool of all tables, in chunks that come and go.
+/// The pool of all tables, in chunks that are added and removed.
 #[btf_map]
 pub static CHUNKS: ArrayOfMaps<Array<Chunk, 1, MMAPABLE>, CHUNKS_MAX> = ArrayOfMaps::new();
 
-/// The rules that rows number.
+/// The dictionary of rules: a row has the number of its rule.
 #[btf_map]
 pub static RULES: Array<[u32; RULES_MAX], 1, MMAPABLE> = Array::new();
 
@@ -112,7 +113,7 @@ pub static RULES: Array<[u32; RULES_MAX], 1, MMAPABLE> = Array::new();
 #[btf_map]
 pub static EXTENDED: Array<[u32; EXTENDED_MAX * 4], 1, MMAPABLE> = Array::new();
 
-/// In how many values the mappings of all processes lie, which are behind each other in memory.
+/// Number of values that hold the mappings of all processes; they are adjacent in memory.
 /// Linux 5.15 makes no values of more than 4 MiB (`KMALLOC_MAX_SIZE`), Linux 6.1 does.
 pub const MAPPINGS_PARTS: usize = if cfg!(feature = "without_loop") { 2 } else { 1 };
 
@@ -128,18 +129,18 @@ pub static PROCESSES: HashMap<u32, u64, PROCESSES_MAX> = HashMap::new();
 /// A whole stack under construction.
 #[repr(C)]
 pub struct RawScratch {
-    /// The second that `shipped` counts in.
+    /// The second in which `shipped` counts.
     pub second: u64,
-    /// Bytes of records with stacks.
+    /// Bytes of records with stacks that were shipped.
     pub shipped: u64,
-    /// Of a long stack, where its last parts begin; 0 if it is copied in one go.
+    /// The address at which the last parts of a long stack begin; 0 if it is copied in one go.
     pub tail: u64,
     /// How far above the stack pointer the next part begins that is not one of the
     /// last ones.
     pub next: u64,
-    /// Where the part ends that is being copied.
+    /// The address at which the part ends that is being copied.
     pub until: u64,
-    /// The `return_instance` of the thread that is looked at next; 0 behind the last one.
+    /// The `return_instance` of the thread that is read next; 0 behind the last one.
     pub instance: u64,
     pub header: SampleHeader,
     pub raw: RawStack,
@@ -150,7 +151,7 @@ pub struct RawScratch {
 #[btf_map]
 pub static RAW_SCRATCH: Array<RawScratch, { CPUS_MAX as usize }> = Array::new();
 
-/// Where records go.
+/// The ring buffer for all records.
 #[btf_map]
 pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();
 
@@ -163,20 +164,20 @@ pub static COUNTERS: PerCpuArray<u64, { counter::COUNT as usize }> = PerCpuArray
 pub static PYTHON_PROCESSES: HashMap<u32, Layout, PYTHON_PROCESSES_MAX, NO_PREALLOC> =
     HashMap::new();
 
-/// Where the interpreter keeps what it knows of a thread, by tid.
+/// Where the interpreter keeps the state of each thread, by tid.
 #[btf_map]
 pub static PYTHON_THREADS: HashMap<u32, ThreadState, PYTHON_THREADS_MAX, NO_PREALLOC> =
     HashMap::new();
 
-/// What is done for each probe of calls.
+/// What the programs do for each probe of calls, by the probe's number.
 #[btf_map]
 pub static CALL_ORDERS: Array<Orders, PROBES_MAX> = Array::new();
 
-/// What was counted of each.
+/// The counts of each probe of calls.
 #[btf_map]
 pub static CALL_TALLIES: PerCpuArray<Tally, PROBES_MAX> = PerCpuArray::new();
 
-/// When calls began that are under way.
+/// When the calls under way began.
 #[btf_map]
 pub static CALL_STARTS: Array<starts::Bucket, { starts::BUCKETS }> = Array::new();
 
@@ -188,11 +189,11 @@ pub static CALL_NUMBERS: HashMap<NumberKey, u64, NUMBERS_MAX, NO_PREALLOC> = Has
 #[btf_map]
 pub static CALL_TEXTS: HashMap<TextKey, u64, TEXTS_MAX, NO_PREALLOC> = HashMap::new();
 
-/// What a probe of calls needs to walk a stack. Not that of the clock, which may
-/// interrupt it.
+/// The room in which a probe of calls walks a stack. It is not the clock's room, because the clock
+/// may interrupt the probe.
 #[repr(C)]
 pub struct CallScratch {
-    /// Not 0: a thread that was interrupted on this CPU is walking with it.
+    /// Not 0 while a thread on this CPU, perhaps an interrupted one, walks in this room.
     pub busy: u64,
     pub scratch: Scratch,
     pub cache: RuleCache,
@@ -202,44 +203,45 @@ pub struct CallScratch {
 #[btf_map]
 pub static CALL_SCRATCH: Array<CallScratch, { CPUS_MAX as usize }> = Array::new();
 
-/// What is done at a tracepoint that is counted.
+/// What the program of a counted tracepoint does.
 #[btf_map]
 pub static POINT_ORDERS: Array<PointOrders, 1> = Array::new();
 
-/// Which of its passes give their stack, on each CPU.
+/// Which passes of the counted tracepoint record their stack, on each CPU.
 #[btf_map]
 pub static POINT_PACE: PerCpuArray<PointPace, 1> = PerCpuArray::new();
 
-/// What the threads are doing whose waits are followed, each at its place.
+/// The threads whose waits are followed, each at its place.
 #[btf_map]
 pub static THREADS: Array<waits::Thread, PLACES> = Array::new();
 
-/// Whose place is which: see [`waits::places`].
+/// Which thread has which place: see [`waits::places`].
 #[btf_map]
 pub static THREAD_PLACES: Array<[u64; PLACES], 1, MMAPABLE> = Array::new();
 
-/// What is wanted of waits.
+/// What the programs of waits do.
 #[btf_map]
 pub static WAIT_ORDERS: Array<waits::Orders, 1> = Array::new();
 
-/// The wait that is being told to whoever asks for those that are not over: one at a time.
+/// The wait that is being written for the reader of waits that are not over: one at a time.
 #[btf_map]
 pub static OPEN_WAIT: Array<waits::OpenWait, 1> = Array::new();
 
-/// Where to see what a CPU is doing.
+/// Where the kernel keeps what a CPU is doing.
 #[btf_map]
 pub static CPU_PLACES: Array<CpuPlaces, 1> = Array::new();
 
-/// What is known of this CPU.
+/// What the programs know about one CPU.
 #[repr(C)]
 pub struct ThisCpu {
     /// The address of its run queue; 0 as long as it is not known.
     pub run_queue: u64,
-    /// Not 0: what is read there cannot be what it is taken for.
+    /// Not 0 if what is read there cannot be what it should be.
     pub is_wrong: u64,
 }
 
 #[btf_map]
+/// What the programs know about each CPU.
 pub static THIS_CPU: PerCpuArray<ThisCpu, 1> = PerCpuArray::new();
 
 /// Counters of each CPU, by [`waits::counter`].
@@ -251,17 +253,17 @@ pub static WAIT_COUNTERS: PerCpuArray<u64, { waits::counter::COUNT as usize }> =
 pub struct PendingWait {
     /// The thread; 0 if there is none.
     pub tid: u32,
-    /// Frames of the kernel.
+    /// Number of frames in `kernel`.
     pub frames: u32,
-    /// When it joined the CPU.
+    /// When the thread joined the CPU.
     pub time_ns: u64,
-    /// What is in front of the frames in the record, and then these.
+    /// What is in front of the frames in the record. The frames, in `kernel`, must follow it.
     pub words: [u64; waits::WAIT_WORDS],
     pub kernel: [u64; WAIT_KERNEL_FRAMES_MAX],
-    /// The second that `taken` counts in.
+    /// The second in which `taken` counts stacks of waits.
     pub second: u64,
     pub taken: u64,
-    /// The second that `wakes` counts in.
+    /// The second in which `wakes` counts stacks of threads that ended a wait.
     pub wakes_second: u64,
     pub wakes: u64,
 }
@@ -270,8 +272,8 @@ pub struct PendingWait {
 #[btf_map]
 pub static PENDING_WAIT: PerCpuArray<PendingWait, 1> = PerCpuArray::new();
 
-/// Written to for its interrupts alone; what is in it says nothing. One for every fourth
-/// CPU: a ring asks for one interrupt at a time.
+/// A ring buffer that is written to only to get an interrupt; its contents mean nothing. Every
+/// fourth CPU shares one, because a ring asks for one interrupt at a time.
 pub type Nudges = RingBuf<u8, NUDGES_BYTES>;
 
 #[btf_map]
@@ -299,15 +301,15 @@ pub static TARGET_UIDS: HashMap<u32, u8, USERS_MAX> = HashMap::new();
 #[btf_map]
 pub static COMM_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
 
-/// Names that `--comm` has been asked about. A name that is not in here passes;
-/// user space judges it and remembers the verdict.
+/// Whether each thread name fits `--comm`. A name that is not in here passes; user space
+/// judges it and adds the verdict.
 #[btf_map]
 pub static COMM_VERDICTS: LruHashMap<[u8; COMM_LEN], u8, COMMS_MAX> = LruHashMap::new();
 
 /// The conditions that a target has to meet: bits of `filter`.
 #[unsafe(no_mangle)]
 pub static FILTER: Global<u32> = Global::new(0xfeed_0001);
-/// User frames in a sample at most.
+/// Maximum number of user frames in a sample.
 #[unsafe(no_mangle)]
 pub static MAX_USER_FRAMES: Global<u32> = Global::new(0xfeed_0002);
 /// How deep in the hierarchy the control group is.
@@ -322,7 +324,7 @@ pub static WAKE_BYTES: Global<u64> = Global::new(0xfeed_0005_feed_0005);
 /// Offset of `flags` in this kernel's `task_struct`; 0 if it is not known.
 #[unsafe(no_mangle)]
 pub static TASK_FLAGS_OFFSET: Global<u32> = Global::new(0xfeed_0007);
-/// Not 0: all stacks are shipped as well, so that each walk can be checked.
+/// Not 0 if all stacks are shipped as well, so that each walk can be checked.
 #[unsafe(no_mangle)]
 pub static CHECK_WALKS: Global<u32> = Global::new(0xfeed_0008);
 /// Offset of `tgid` in this kernel's `task_struct`.
@@ -332,14 +334,14 @@ pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);
 /// The last hit of a breakpoint of ours on a CPU.
 #[repr(C)]
 pub struct Hit {
-    /// Where the kernel has the registers of the thread: no other thread has them there. 0
+    /// Where the kernel has saved the thread's registers: no other thread has its own there. 0
     /// while the rest is written.
     pub registers: u64,
-    /// Where the breakpoint is.
+    /// The address of the breakpoint.
     pub ip: u64,
     /// The stack pointer there.
     pub sp: u64,
-    /// What stood on top of the stack, if it will be replaced.
+    /// The word on top of the stack, if the kernel will replace it.
     pub return_address: u64,
 }
 
@@ -350,44 +352,44 @@ pub static LAST_HIT: PerCpuArray<Hit, 1> = PerCpuArray::new();
 /// Offset of `utask` in this kernel's `task_struct`; 0 if it is not known.
 #[unsafe(no_mangle)]
 pub static TASK_UTASK_OFFSET: Global<u32> = Global::new(0xfeed_0009);
-/// Offset of `return_instances` in its `uprobe_task`.
+/// Offset of `return_instances` in this kernel's `uprobe_task`.
 #[unsafe(no_mangle)]
 pub static UTASK_RETURNS_OFFSET: Global<u32> = Global::new(0xfeed_000a);
-/// Offset of `stack` in its `return_instance`.
+/// Offset of `stack` in this kernel's `return_instance`.
 #[unsafe(no_mangle)]
 pub static RETURN_STACK_OFFSET: Global<u32> = Global::new(0xfeed_000b);
-/// Offset of `orig_ret_vaddr` in its `return_instance`.
+/// Offset of `orig_ret_vaddr` in this kernel's `return_instance`.
 #[unsafe(no_mangle)]
 pub static RETURN_ADDRESS_OFFSET: Global<u32> = Global::new(0xfeed_000c);
-/// Offset of `next` in its `return_instance`.
+/// Offset of `next` in this kernel's `return_instance`.
 #[unsafe(no_mangle)]
 pub static RETURN_NEXT_OFFSET: Global<u32> = Global::new(0xfeed_000d);
-/// Offset of `active_uprobe` in its `uprobe_task`.
+/// Offset of `active_uprobe` in this kernel's `uprobe_task`.
 #[unsafe(no_mangle)]
 pub static STEPPED_ACTIVE_OFFSET: Global<u32> = Global::new(0xfeed_000e);
-/// Offset of `vaddr` in its `uprobe_task`.
+/// Offset of `vaddr` in this kernel's `uprobe_task`.
 #[unsafe(no_mangle)]
 pub static STEPPED_ADDRESS_OFFSET: Global<u32> = Global::new(0xfeed_000f);
 
 /// Offset of `pid` in this kernel's `task_struct`.
 #[unsafe(no_mangle)]
 pub static WAIT_PID_OFFSET: Global<u32> = Global::new(0xfeed_0010);
-/// Offset of `tgid` there, as the programs of waits read it.
+/// Offset of `tgid` in `task_struct`, as the programs of waits read it.
 #[unsafe(no_mangle)]
 pub static WAIT_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0011);
-/// Offset of `flags` there.
+/// Offset of `flags` in `task_struct`, as the programs of waits read it.
 #[unsafe(no_mangle)]
 pub static WAIT_FLAGS_OFFSET: Global<u32> = Global::new(0xfeed_0012);
-/// Offset of the byte there that has `in_iowait`.
+/// Offset in `task_struct` of the byte that has the bit `in_iowait`.
 #[unsafe(no_mangle)]
 pub static WAIT_IOWAIT_OFFSET: Global<u32> = Global::new(0xfeed_0013);
-/// Its bit in that byte.
+/// The bit `in_iowait` in that byte, as a mask.
 #[unsafe(no_mangle)]
 pub static WAIT_IOWAIT_BIT: Global<u32> = Global::new(0xfeed_0014);
-/// Offset of `throttled` there, since Linux 6.18; 0 where there is none.
+/// Offset of `throttled` in `task_struct`, since Linux 6.18; 0 where there is none.
 #[unsafe(no_mangle)]
 pub static WAIT_THROTTLED_OFFSET: Global<u32> = Global::new(0xfeed_0015);
-/// Offset of `se.cfs_rq` there; 0 where the next one is.
+/// Offset of `se.cfs_rq` in `task_struct`; 0 where the offset below is 0.
 #[unsafe(no_mangle)]
 pub static WAIT_RUNQUEUE_OFFSET: Global<u32> = Global::new(0xfeed_0016);
 /// Offset of `throttle_count` in `struct cfs_rq`, before Linux 6.18; 0 where groups have no

@@ -1,9 +1,9 @@
-//! Single words of memory.
+//! Reads of single words of memory.
 
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 
-/// The word at an address of the kernel; 0 if it cannot be read.
+/// Reads the word at an address of the kernel. Returns 0 if it cannot be read.
 #[inline(always)]
 pub fn kernel_word(address: u64) -> u64 {
     let mut word = 0u64;
@@ -14,7 +14,7 @@ pub fn kernel_word(address: u64) -> u64 {
     word
 }
 
-/// The word at an address of the current process; 0 if it cannot be read.
+/// Reads the word at an address of the current process. Returns 0 if it cannot be read.
 #[inline(always)]
 pub fn user_word(address: u64) -> u64 {
     let mut word = 0u64;

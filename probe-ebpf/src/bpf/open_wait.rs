@@ -1,9 +1,9 @@
-//! Waits that are not over: what their threads' stacks are walked from, for whoever asks.
+//! Waits that are not over: what user space needs to walk the stacks of the waiting threads.
 //!
-//! A thread that waits gives no event. So user space reads a file of this program, a *task
-//! iterator*, and the program runs once for each thread while that is read. Registers and
-//! frames of the kernel stay what they are as long as the thread waits; whether it still did
-//! afterwards is for the reader to see.
+//! A thread that waits causes no event. So user space reads a file of this program, a *task
+//! iterator*, and the program runs once for each thread during that read. Registers and
+//! kernel frames do not change as long as the thread waits; the reader has to check whether
+//! it still waited afterwards.
 
 use super::maps::{OPEN_WAIT, WAIT_ORDERS, WAIT_PID_OFFSET};
 use super::saved_registers::read_entry;
@@ -13,11 +13,11 @@ use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::waits::{OpenWait, WAIT_KERNEL_FRAMES_MAX, state};
 
-/// `struct bpf_iter__task` of kernel/bpf/task_iter.c.
+/// The context of the program: `struct bpf_iter__task` of kernel/bpf/task_iter.c.
 #[repr(C)]
 pub struct Step {
     meta: *const Meta,
-    /// Null when there are no more.
+    /// Null in the last run, behind all threads.
     task: *mut task_struct,
 }
 
@@ -53,7 +53,7 @@ fn tell(meta: *const Meta, task: *mut task_struct) {
     ) else {
         return;
     };
-    // SAFETY: values of live maps; who reads the file is the only one that has this one
+    // SAFETY: values of live maps; only the reader of the file causes the third to be
     // written.
     unsafe {
         let (since_ns, what) = ((*thread).since_ns, (*thread).state);

@@ -1,13 +1,13 @@
 //! The event *call* at a tracepoint of the kernel: the kernel passes a place that its authors
 //! have marked.
 //!
-//! A raw tracepoint tells its program nothing of who attached it before Linux 6.10. So there
-//! are as many programs as tracepoints can be probed, each with the number of its probe, and
-//! all of them are one function. A program is loaded when its probe is placed.
+//! Before Linux 6.10, a raw tracepoint does not tell its program for which probe it was attached.
+//! So there are as many programs as tracepoints can be probed, each with the number of its probe,
+//! and all of them call one function. A program is loaded when its probe is placed.
 //!
-//! They run wherever the kernel does, interrupts included, with preemption off. The current
-//! task is the one that was interrupted then. If a program is hit while it runs on the same
-//! CPU, the kernel does not run it once more, and counts that (`recursion_misses`).
+//! They run wherever the kernel does, interrupts included, with preemption off. In an interrupt,
+//! the current task is the interrupted one. If a program is hit while it runs on the same CPU,
+//! the kernel does not run it once more, and counts that (`recursion_misses`).
 
 use super::call::{count, is_drawn, probe};
 use super::clock::now_ns;
@@ -25,7 +25,7 @@ use probe_ebpf::calls::{FEW_MAX, FIRST_POINT, Orders, Tally, order};
 use probe_ebpf::record::event;
 use probe_ebpf::status;
 
-/// The programs, each with its place among them.
+/// Defines the programs, each with its place among them.
 macro_rules! points {
     ($($name:ident $place:literal)*) => {$(
         #[raw_tracepoint]
@@ -64,7 +64,7 @@ fn hit(ctx: *mut c_void, number: u32) {
     }
 }
 
-/// Whether the process is one of those that the probe is narrowed to.
+/// Returns whether the process is one of those that the probe is narrowed to.
 #[inline(always)]
 fn is_of_few(orders: *const Orders, tgid: u32) -> bool {
     let mut is_one = false;
@@ -77,7 +77,7 @@ fn is_of_few(orders: *const Orders, tgid: u32) -> bool {
 }
 
 /// Puts the stack into a record: what the kernel was doing, and from where the program
-/// called it. Not inlined, so that it is verified by itself.
+/// called it. Not inlined, so that it has registers and a stack frame of its own.
 #[inline(never)]
 fn take_stack(ctx: *mut c_void, tally: *mut Tally, probe: u32) -> u32 {
     // SAFETY: a helper without arguments.
@@ -97,7 +97,7 @@ fn take_stack(ctx: *mut c_void, tally: *mut Tally, probe: u32) -> u32 {
         record::begin(scratch, event::CALL, now_ns(), id);
         (*scratch).header.probe = probe as u8;
         registers::at_entry(scratch);
-        // Of a process whose tables are not in place a record without frames asks for them.
+        // If the process's tables are not in place, a record without frames asks for them.
         let is_asking = (*scratch).walk.status == status::CALLER && list.length() == 0;
         if !is_asking {
             stacks::kernel(ctx, scratch);

@@ -1,5 +1,5 @@
-//! Where a thread really is that runs the kernel's code for probes (`[uprobes]`), and
-//! where it really returns to.
+//! The real address of a thread that runs the kernel's code for probes (`[uprobes]`), and
+//! the real address that it returns to.
 //!
 //! A probe at the end of a function replaces the return address on the stack by one of
 //! the kernel's; a probe at an instruction may run a copy of it. The kernel remembers what
@@ -16,18 +16,18 @@ use super::memory::{kernel_word, user_word};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 
-/// Returns that one thread can have replaced (`MAX_URETPROBE_DEPTH`).
+/// Maximum number of replaced return addresses of one thread (`MAX_URETPROBE_DEPTH`).
 pub const DEPTH_MAX: u32 = 64;
 
-/// In what [`real_address`] gives, the bits from here on say how many words the stack pointer
-/// is below that of the real address. User space ends below.
+/// The bits from this one on, in the result of [`real_address`], say how many words the stack
+/// pointer is below that of the real address. Addresses of user space have fewer bits.
 pub const PUSHED_SHIFT: u32 = 60;
 
-/// The address for which a pc in `[uprobes]` stands, with this stack pointer, and see
-/// [`PUSHED_SHIFT`]; 0 if it stands for none, or for itself. `exact`: the pc is not a return
-/// address.
+/// Returns the address for which a pc in `[uprobes]` stands, given the stack pointer, with the
+/// words of [`PUSHED_SHIFT`]; 0 if it stands for none, or for itself. `exact` is 0 if the pc is
+/// a return address.
 ///
-/// Exported and with plain numbers only, so that the kernel verifies it once by itself, and
+/// Exported, and with plain numbers only, so that the verifier checks it once by itself, and
 /// not again on each path that leads to it.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -36,7 +36,7 @@ pub extern "C" fn real_address(ip: u64, sp: u64, exact: u64) -> u64 {
     if real == ip { 0 } else { real }
 }
 
-/// As [`real_address`], and may be `ip`.
+/// Returns the same as [`real_address`], or `ip` if that stands for itself.
 #[inline(always)]
 fn replaced_address(ip: u64, sp: u64, exact: u64) -> u64 {
     let offset = TASK_UTASK_OFFSET.load();
@@ -58,15 +58,15 @@ fn replaced_address(ip: u64, sp: u64, exact: u64) -> u64 {
         return replaced;
     }
     if pushed != 0 {
-        // In the kernel's code, whose system call has put the real address there.
+        // In the kernel's code for the ends of calls: its system call has put the address there.
         return user_word(slot.wrapping_add(pushed * 8)) | pushed << PUSHED_SHIFT;
     }
     // The kernel has not noted yet what it replaced.
     return_address_at(slot)
 }
 
-/// The address that a return had which was replaced at `slot` or `above` bytes above it, and see
-/// [`PUSHED_SHIFT`]; 0 if there is none. `first` is the newest `return_instance` of the thread.
+/// Returns the return address that was replaced at `slot`, or `above` bytes above it, with the
+/// words of [`PUSHED_SHIFT`]; 0 if there is none. `first` is the thread's newest `return_instance`.
 ///
 /// Exported for the same reason.
 #[unsafe(no_mangle)]
@@ -90,7 +90,7 @@ fn run(search: &mut Search) {
     unsafe { helpers::bpf_loop(DEPTH_MAX, body, search as *mut Search as *mut c_void, 0) };
 }
 
-/// A plain loop, which is verified once for each turn: some 4,000 instructions.
+/// Runs a plain loop, which is verified once for each turn: some 4,000 instructions.
 #[cfg(feature = "without_loop")]
 #[inline(always)]
 fn run(search: &mut Search) {
@@ -102,9 +102,9 @@ fn run(search: &mut Search) {
     }
 }
 
-/// How many words the kernel's code for the ends of calls has pushed when the thread is at
-/// `ip`, which is not `exact` if it is a return address; 0 if that is not in this code. From
-/// Linux 6.11 on this is, at the beginning of a page
+/// Returns how many words the kernel's code for the ends of calls has pushed when the thread is at
+/// `ip`; 0 if that is not in this code, or is a return address (`exact` is 0). From Linux 6.11 on
+/// this code is at the beginning of a page
 /// (`arch_uretprobe_trampoline` in arch/x86/kernel/uprobes.c):
 ///
 /// ```text
@@ -118,7 +118,7 @@ fn run(search: &mut Search) {
 pub extern "C" fn words_pushed(ip: u64, exact: u64) -> u64 {
     /// Two bits for each byte of the code.
     const WORDS: u64 = 1 << 2 | 2 << 4 | 0xfffff << 8 | 2 << 30 | 1 << 32;
-    /// What is at byte 9, little-endian: the end of the `mov` and all behind it.
+    /// The word at byte 9, little-endian: the end of the `mov` and all behind it.
     const END: u64 = 0xc359_5b41_050f_0000;
     let at = ip & 0xfff;
     if exact == 0 || at > 16 || user_word((ip - at) + 9) != END {
@@ -127,13 +127,13 @@ pub extern "C" fn words_pushed(ip: u64, exact: u64) -> u64 {
     WORDS >> (at * 2) & 3
 }
 
-/// The search of [`replaced_return`].
+/// The state of the search of [`replaced_return`].
 struct Search {
     slot: u64,
     above: u64,
     /// The `return_instance` that is looked at next; 0 behind the last one.
     instance: u64,
-    /// What was found; 0 until then.
+    /// The address that was found; 0 until then.
     found: u64,
 }
 

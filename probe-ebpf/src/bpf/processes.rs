@@ -1,6 +1,6 @@
-//! What cannot wait until user space hears of it: a child must be a target, and
-//! have its parent's mappings, before it runs; a new program must not be walked
-//! by the old one's tables.
+//! Changes of processes that cannot wait until user space hears of them: a child must be
+//! a target, and have its parent's mappings, before it runs; a new program must not be
+//! walked by the old one's tables.
 
 use super::maps::{FILTER, PROCESSES, TARGET_PIDS, TASK_TGID_OFFSET, count};
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
@@ -9,21 +9,21 @@ use aya_ebpf::programs::RawTracePointContext;
 use core::ffi::c_void;
 use probe_ebpf::settings::{counter, filter, verdict};
 
-/// A task was created.
+/// Runs when a task was created.
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
 pub fn follow_fork(ctx: RawTracePointContext) -> i32 {
     give_child_its_parents(&ctx);
     0
 }
 
-/// A task has become another program.
+/// Runs when a task has become another program.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn follow_exec(_ctx: RawTracePointContext) -> i32 {
     forget_the_program();
     0
 }
 
-/// `sched_process_fork(parent, child)`: runs in the parent.
+/// Handles `sched_process_fork(parent, child)`, which runs in the parent.
 #[inline(always)]
 fn give_child_its_parents(ctx: &RawTracePointContext) {
     let parent = (bpf_get_current_pid_tgid() >> 32) as u32;
@@ -51,15 +51,15 @@ fn give_child_its_parents(ctx: &RawTracePointContext) {
     }
 }
 
-/// The current task has another program now.
+/// Removes the mappings of the current task, which has become another program.
 #[inline(always)]
 fn forget_the_program() {
     let tgid = (bpf_get_current_pid_tgid() >> 32) as u32;
-    // Most are not in there.
+    // Most processes have no list there.
     let _ = PROCESSES.remove(&tgid);
 }
 
-/// `tgid` of a task_struct.
+/// Returns `tgid` of a `task_struct`. Returns None if it cannot be read.
 #[inline(always)]
 fn tgid_of(task: u64) -> Option<u32> {
     let mut tgid = 0u32;

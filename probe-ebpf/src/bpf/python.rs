@@ -1,8 +1,8 @@
 //! Python's own frames of the current thread, behind its native ones in the record.
 //!
-//! The thread is interrupted, and what it has in its memory stands still. Whether the
-//! structures are where they are taken to be is for user space to judge: here nothing is
-//! followed that cannot be read, and no more than [`PYTHON_FRAMES_MAX`] of it.
+//! The thread is interrupted, so that its memory does not change. User space judges whether the
+//! structures really are where they were expected; this code only makes sure that nothing is
+//! followed that cannot be read, and that no more than [`PYTHON_FRAMES_MAX`] frames are.
 
 mod tasks;
 
@@ -16,13 +16,13 @@ use probe_ebpf::python::{
     OWNER_C, Summary, TID_IN_PTHREAD, check, lock, status, style,
 };
 
-/// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
+/// Bits of a pointer to an object that are no part of the address: objects begin at multiples of 8.
 const TAG: u64 = 7;
 
-/// Bytes below a frame that are read with it: some two frames of callers.
+/// Bytes below a frame that are read with it: about two frames of callers.
 const FRAMES_BELOW: u64 = 384;
 
-/// Room for the frames below one.
+/// Room in the window for the bytes below a frame.
 const BELOW_ROOM: usize = 512;
 
 const _: () = assert!(FRAMES_BELOW < BELOW_ROOM as u64);
@@ -39,7 +39,7 @@ struct Place {
     layout: *const Layout,
 }
 
-/// Writes the Python frames behind those that are there already, if the process is known to
+/// Writes the Python frames behind the frames that are there already, if the process is known to
 /// run Python.
 #[inline(never)]
 pub fn frames(scratch: *mut Scratch) -> u32 {
@@ -50,7 +50,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
         return 0;
     };
     state.python.entries = 0;
-    // The native walk is over, and its window free. No frame begins at 0.
+    // The native walk is over, and no longer needs the window. No frame begins at 0.
     state.window_start = 0;
     state.window_last = 0;
     state.python.status = status::NO_THREAD;
@@ -82,7 +82,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
         }
     }
     let mut lock = lock::UNKNOWN;
-    // Behind the walk, as the kernel would check that once for each answer.
+    // Only after the walk, as the verifier would check this once for each result of it.
     if thread_state != 0 {
         // SAFETY: a value of a live map.
         let layout = unsafe { &*layout };
@@ -124,7 +124,7 @@ fn walk_frames(_place: Place) {
     repeat_by_some(PYTHON_FRAMES_MAX as u32, |left| python_some_frames(left));
 }
 
-/// Some frames of Python of the current thread.
+/// Walks some Python frames of the current thread.
 #[cfg(feature = "without_loop")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -132,7 +132,7 @@ extern "C" fn python_some_frames(left: u64) -> u64 {
     super::without_loop::take_some(left, || python_frame())
 }
 
-/// One frame of Python of the current thread.
+/// Walks one Python frame of the current thread.
 #[cfg(feature = "without_loop")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -157,26 +157,26 @@ fn in_place(body: unsafe extern "C" fn(u32, *mut c_void) -> i64) -> u64 {
     unsafe { body(0, &raw mut place as *mut c_void) as u64 }
 }
 
-/// Where a thread's state is said to be, and by what it is known.
+/// Where a thread's state should be, and how to recognize it.
 struct Told {
-    /// 0 if nothing says where.
+    /// Its address; 0 if nothing says where it is.
     address: u64,
-    /// The word that a thread's state has at `at` if it is that thread's.
+    /// The word that the state has at the offset `at` if it is that thread's.
     identity: u64,
     at: u32,
-    /// The [`status`] of the sample if that is another word.
+    /// The [`status`] of the sample if the state has another word there.
     otherwise: u32,
 }
 
-/// The state of the current thread by the thread's own word: it may have started a moment ago,
-/// and user space knows of it only later.
+/// Finds the state of the current thread by the thread's own word: user space does not know yet
+/// of a thread that started a moment ago.
 #[inline(always)]
 fn own_state(layout: &Layout) -> Told {
     let mut told = Told {
         address: 0,
         identity: thread_base(),
         at: layout.thread_pthread,
-        // A thread that has no state yet has anything there.
+        // In a thread that has no state yet, any value may be there.
         otherwise: status::NO_THREAD,
     };
     if layout.own_state != 0 && told.identity != 0 {
@@ -185,7 +185,7 @@ fn own_state(layout: &Layout) -> Told {
     told
 }
 
-/// Whether the thread of that state has the global lock.
+/// Returns whether the thread with that state has the global lock: a [`lock`].
 #[inline(always)]
 fn held(scratch: *mut Scratch, gil: u64, thread: u64) -> u32 {
     // SAFETY: the walk is over: its room for words of a code object is free. The helper checks
@@ -199,7 +199,7 @@ fn held(scratch: *mut Scratch, gil: u64, thread: u64) -> u32 {
             words.add(GIL_HOLDER as usize / 8 + 1).read_volatile(),
         )
     };
-    // Whoever had it last stays noted there when it is given back.
+    // The thread that had it last stays noted there after it has released the lock.
     if last == thread {
         lock::NOT_HELD + (locked as u32 & 1)
     } else if last == 0 {
@@ -209,7 +209,7 @@ fn held(scratch: *mut Scratch, gil: u64, thread: u64) -> u32 {
     }
 }
 
-/// Whether a futex at this address is of the global lock of a process.
+/// Returns whether a futex at this address is part of the global lock of a process.
 #[inline(always)]
 pub fn is_global_lock(futex: u64, tgid: u32) -> bool {
     let Some(layout) = PYTHON_PROCESSES.get_ptr(&tgid) else {
@@ -220,8 +220,8 @@ pub fn is_global_lock(futex: u64, tgid: u32) -> bool {
     gil != 0 && futex.wrapping_sub(gil) < GIL_BYTES
 }
 
-/// Which thread has the global lock of a process, or had it last, as a number in the program's
-/// own namespace; 0 if that cannot be told.
+/// Returns the thread that has the global lock of a process, or had it last, by its number in the
+/// program's own namespace; 0 if that is not known.
 #[inline(always)]
 pub fn lock_holder(tgid: u32) -> u32 {
     let Some(layout) = PYTHON_PROCESSES.get_ptr(&tgid) else {
@@ -240,7 +240,7 @@ pub fn lock_holder(tgid: u32) -> u32 {
     }
 }
 
-/// The innermost frame of a thread; 0 if it runs no Python.
+/// Returns the innermost frame of a thread; 0 if it runs no Python.
 #[inline(always)]
 fn innermost(thread: u64, layout: &Layout) -> u64 {
     let pointer = read(thread.wrapping_add(layout.thread_frame as u64));
@@ -308,8 +308,8 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     0
 }
 
-/// Reads a frame and what lies below it: from 3.11 on a caller's frame most often does. Nothing of
-/// the page before is read, which may not be there.
+/// Reads a frame and the bytes below it, where from 3.11 on its caller's frame most often is.
+/// Nothing of the page before is read, which may not be mapped.
 #[inline(always)]
 fn fill_window(state: &mut Scratch, layout: &Layout, frame: u64) -> bool {
     let mut below = frame & (PAGE_BYTES as u64 - 1) & !7;
@@ -320,14 +320,14 @@ fn fill_window(state: &mut Scratch, layout: &Layout, frame: u64) -> bool {
     let start = frame.wrapping_sub(below);
     let length = (below as u32).wrapping_add(layout.frame_bytes & (FRAME_ROOM - 1) as u32);
     let window = &raw mut state.window as *mut c_void;
-    // SAFETY: there is room for so much; the helper checks the address.
+    // SAFETY: there is room for that many bytes; the helper checks the address.
     let failed = unsafe { helpers::bpf_probe_read_user(window, length, start as *const c_void) };
     state.window_start = start;
     state.window_last = below;
     failed == 0
 }
 
-/// The entry of a frame: its code object is read. `None` if it cannot be.
+/// Reads the code object of a frame and makes the frame's entry. Returns None if it cannot be read.
 #[inline(always)]
 fn code_entry(
     state: &mut Scratch,
@@ -340,7 +340,7 @@ fn code_entry(
     let start = layout.code_first_line & !7;
     let from = code.wrapping_add(start as u64) as *const c_void;
     let room = &raw mut state.python.room;
-    // SAFETY: there is room for so much; the helper checks the address.
+    // SAFETY: there is room for that many bytes; the helper checks the address.
     let failed =
         unsafe { helpers::bpf_probe_read_user(room as *mut c_void, CODE_BYTES as u32, from) };
     if failed != 0 {
@@ -355,7 +355,7 @@ fn code_entry(
         word(room, at.wrapping_add(16)),
         word(room, at.wrapping_add(24)),
     ];
-    // Without branches, as the kernel would check what follows once for each way.
+    // Without branches, as the verifier would check what follows once for each path.
     let style = layout.style as u64;
     let is_pointer = style.wrapping_add(1) >> 1 & 1;
     let start = code
@@ -369,7 +369,7 @@ fn code_entry(
     Some(Entry::frame(code, offset, check, ends_group))
 }
 
-/// A word of a frame or of a code object.
+/// Returns a word of a frame or of a code object.
 #[inline(always)]
 fn word(room: *const u8, offset: u32) -> u64 {
     // SAFETY: the mask keeps an aligned word inside the room.

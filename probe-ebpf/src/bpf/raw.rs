@@ -1,5 +1,5 @@
-//! The whole stack of a thread, for a process whose tables are not in place
-//! yet: user space walks it by the same code when they are.
+//! Copies of whole stacks of threads, for processes whose tables are not in place
+//! yet: user space walks them by the same code once the tables are.
 
 mod goroutine;
 mod put_back;
@@ -21,23 +21,23 @@ use put_back::put_back_returns;
 const HEADERS: u64 = (size_of::<SampleHeader>() + size_of::<RawStack>()) as u64;
 const PART_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;
 
-/// The room of this CPU.
+/// Returns the room of this CPU.
 #[inline(always)]
 pub fn this_cpus() -> Option<*mut RawScratch> {
     // SAFETY: a helper without arguments.
     RAW_SCRATCH.get_ptr_mut(unsafe { helpers::bpf_get_smp_processor_id() })
 }
 
-/// Takes a copy before the walk changes the registers, and says in the sample's
-/// header by its `kind` that a stack follows; not if there have been enough in
-/// this second.
+/// Copies the registers before the walk changes them, and sets the `kind` in the
+/// sample's header, which says that a stack follows. Does nothing if there have been
+/// enough stacks in this second.
 #[inline(always)]
 pub fn prepare(sample: &mut Scratch, kind: u8) {
     let Some(raw) = this_cpus() else {
         return;
     };
     let walk = &sample.walk;
-    // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
+    // SAFETY: a per-CPU value that nothing else on this CPU uses meanwhile.
     let raw = unsafe { &mut *raw };
     let second = sample.header.time_ns >> 30;
     if raw.second != second {
@@ -75,8 +75,8 @@ pub fn prepare(sample: &mut Scratch, kind: u8) {
     sample.header.kind = kind;
 }
 
-/// Ships what [`prepare`] has noted, after the sample it belongs to, part by part:
-/// the first, those at the stack's end, then what is between them.
+/// Ships the stack whose registers [`prepare`] has copied, after the sample it belongs to,
+/// part by part: the first, those at the stack's end, then what is between them.
 #[inline(never)]
 pub fn ship() -> u32 {
     let Some(raw) = this_cpus() else {
@@ -91,8 +91,8 @@ pub fn ship() -> u32 {
 #[inline(always)]
 fn ship_parts() {
     let body = ship_part as *mut c_void;
-    // SAFETY: the body takes all its state from per-CPU maps. As a loop of the
-    // language this would be verified for every number of parts.
+    // SAFETY: the body takes all its state from per-CPU maps. A loop in Rust
+    // would be verified for every number of parts.
     unsafe { helpers::bpf_loop(RAW_PARTS as u32, body, core::ptr::null_mut(), 0) };
 }
 
@@ -111,8 +111,8 @@ extern "C" fn ship_one_part(number: u64) -> u64 {
     unsafe { ship_part(number as u32, core::ptr::null_mut()) as u64 }
 }
 
-/// Finds where the stack ends, or the mapping that it is in. In an interrupt the kernel answers
-/// this once, and not at all while the mappings of the process change.
+/// Finds where the stack ends, or the mapping that it is in. In an interrupt the kernel answers one
+/// such question at most, and none while the mappings of the process change.
 #[inline(always)]
 fn find_end(raw: *mut RawScratch) {
     const TAIL: u64 = RAW_PARTS_TAIL as u64 * PART_MAX;
@@ -122,7 +122,7 @@ fn find_end(raw: *mut RawScratch) {
         (*raw).tail = 0;
         let end = &raw mut (*raw).raw.end;
         let sp = (*raw).raw.registers.sp;
-        // It is changed behind the compiler's back.
+        // The callback changes it behind the compiler's back.
         end.write_volatile(0);
         ask_for_end(sp);
         let mapped = end.read_volatile();
@@ -139,7 +139,7 @@ fn find_end(raw: *mut RawScratch) {
     }
 }
 
-/// Has the kernel call [`note_end`].
+/// Makes the kernel call [`note_end`] with the mapping that holds `sp`.
 #[cfg(not(feature = "without_loop"))]
 #[inline(always)]
 fn ask_for_end(sp: u64) {
@@ -156,7 +156,7 @@ fn ask_for_end(sp: u64) {
 #[inline(always)]
 fn ask_for_end(_sp: u64) {}
 
-/// What the kernel calls with the mapping. `vm_start` and `vm_end` have always been
+/// The kernel calls this with the mapping. `vm_start` and `vm_end` have always been
 /// the first two words of a `vm_area_struct`.
 #[cfg(not(feature = "without_loop"))]
 unsafe extern "C" fn note_end(_task: *mut c_void, mapping: *const u64, _: *mut c_void) -> i64 {
@@ -168,7 +168,7 @@ unsafe extern "C" fn note_end(_task: *mut c_void, mapping: *const u64, _: *mut c
     0
 }
 
-/// The loop's body: one part. 1 if there is no more of the stack, or no room.
+/// The loop's body: ships one part. Returns 1 if there is no more of the stack, or no room.
 unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     let (Some(raw), Some(scratch)) = (this_cpus(), SCRATCH.get_ptr_mut(0)) else {
         return 1;
@@ -176,8 +176,8 @@ unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     let ring = &raw const SAMPLES as *mut c_void;
     // SAFETY: the pointer is a map.
     let waiting = unsafe { helpers::bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA as u64) };
-    // Copies leave room for samples, and the middle of a long stack for what matters
-    // more of others.
+    // Copies leave room for samples, and the middle of a long stack leaves room for the
+    // more important parts of others.
     let wake = WAKE_BYTES.load();
     let room = if index == 0 {
         2 * wake
@@ -235,15 +235,15 @@ unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     if !is_tail {
         raw.next = raw.raw.offset.wrapping_add(copied);
     }
-    // Short of a page: the end, or one that cannot be read. Then there may still be
-    // more behind it, at the end of a long stack.
+    // A part that is short by a page ends at the stack's end, or at a page that cannot be
+    // read. Then a long stack may still have more behind it, at its end.
     let goes_on = is_tail || raw.tail != 0 && index == 0 || copied > PART_MAX - PAGE_BYTES as u64;
     let is_blind = raw.raw.end == 0 && index as usize + 1 >= RAW_PARTS_BLIND;
     let is_enough = raw.shipped >= RAW_BYTES_PER_SECOND - RAW_FIRST_BYTES_PER_SECOND;
     (written != 0 || !goes_on || is_blind || is_enough) as i64
 }
 
-/// Chooses what to copy next. True for the parts at the end of a long stack.
+/// Chooses what to copy next. Returns true for the parts at the end of a long stack.
 #[inline(always)]
 fn choose(raw: &mut RawScratch, index: u64) -> bool {
     if raw.tail != 0 && index > 0 && index <= RAW_PARTS_TAIL as u64 {
@@ -263,8 +263,8 @@ fn choose(raw: &mut RawScratch, index: u64) -> bool {
     false
 }
 
-/// Copies pages until the part's end, or until one cannot be read. The first is
-/// copied from `sp` to the end of its page.
+/// Copies pages until the part's end, or until one cannot be read, and returns the number of
+/// bytes. The first page is copied from the part's beginning on.
 #[inline(always)]
 fn copy_part(raw: *mut RawScratch) -> u64 {
     // SAFETY: a per-CPU value of this CPU. The loop changes the number behind the
@@ -281,8 +281,8 @@ fn copy_part(raw: *mut RawScratch) -> u64 {
 #[inline(always)]
 fn copy_pages() {
     let body = copy_page as *mut c_void;
-    // SAFETY: the body takes all its state from the per-CPU map. As a loop of
-    // the language this would be verified for every number of pages.
+    // SAFETY: the body takes all its state from the per-CPU map. A loop in Rust
+    // would be verified for every number of pages.
     unsafe { helpers::bpf_loop(RAW_PAGES as u32, body, core::ptr::null_mut(), 0) };
 }
 
@@ -301,14 +301,14 @@ extern "C" fn copy_one_page() -> u64 {
     unsafe { copy_page(0, core::ptr::null_mut()) as u64 }
 }
 
-/// The loop's body: one page. Not exported: the kernel demands a static
+/// The loop's body: copies one page. Not exported: the kernel demands a static
 /// function.
 unsafe extern "C" fn copy_page(_index: u32, _context: *mut c_void) -> i64 {
     const PAGE: u64 = PAGE_BYTES as u64;
     let Some(raw) = this_cpus() else {
         return 1;
     };
-    // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
+    // SAFETY: a per-CPU value that nothing else on this CPU uses meanwhile.
     let raw = unsafe { &mut *raw };
     let copied = raw.raw.stack_bytes;
     if copied > PART_MAX - PAGE {

@@ -12,8 +12,8 @@ use probe_ebpf::{SampleHeader, status};
 const HEADER_BYTES: u64 = size_of::<SampleHeader>() as u64;
 const FRAMES_BYTES_MAX: u64 = FRAMES_MAX as u64 * 8;
 
-/// Fills in what is known of every event: which it is, when, where, and whose. `id`
-/// is what `bpf_get_current_pid_tgid` gave.
+/// Begins a record: fills in what every event has, which is its kind, time, CPU and thread. `id` is
+/// the result of `bpf_get_current_pid_tgid`.
 #[inline(always)]
 pub fn begin(scratch: *mut Scratch, event: u8, time_ns: u64, id: u64) {
     let comm = bpf_get_current_comm().unwrap_or([0; COMM_LEN]);
@@ -44,8 +44,8 @@ pub fn begin(scratch: *mut Scratch, event: u8, time_ns: u64, id: u64) {
     header.comm = comm;
 }
 
-/// Copies the record, as long as it is, to the ring buffer. The reader is only
-/// woken up when much is waiting; otherwise it comes by itself. 0 if there was room.
+/// Copies as much of the record as is filled to the ring buffer. The reader is only woken up when
+/// much is waiting; otherwise it reads at its own times. Returns 0 if there was room.
 #[inline(never)]
 pub fn submit(scratch: *mut Scratch) -> u32 {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.

@@ -13,7 +13,7 @@ use probe_ebpf::status;
 
 const _: () = assert!(size_of::<pt_regs>() <= WINDOW_BYTES);
 
-/// The registers with which the current task entered the kernel. A kernel
+/// Reads the registers with which the current task entered the kernel. A kernel
 /// thread never did.
 #[inline(never)]
 pub fn at_entry(scratch: *mut Scratch) -> u32 {
@@ -34,7 +34,7 @@ pub fn at_entry(scratch: *mut Scratch) -> u32 {
         if is_exiting(task) {
             walk.status = status::EXITING;
         }
-        // A breakpoint is where the thread is while the kernel handles its hit.
+        // While the kernel handles the hit of a breakpoint, the thread is at that breakpoint.
         let hit = hit::hit_state(walk.registers.ip, walk.registers.sp);
         walk.registers.ip -= hit & hit::IS_BEHIND;
         walk.registers.sp += hit & hit::HAS_PUSHED;
@@ -42,8 +42,8 @@ pub fn at_entry(scratch: *mut Scratch) -> u32 {
     0
 }
 
-/// The address that the current thread's own variables are counted from (`fs`), which is its
-/// `pthread_t` as well; 0 if that is not known.
+/// Returns the address from which the current thread's own variables are counted (`fs`), which is
+/// its `pthread_t` as well; 0 if that is not known.
 #[inline(always)]
 pub fn thread_base() -> u64 {
     let offset = TASK_FS_BASE_OFFSET.load();
@@ -55,7 +55,7 @@ pub fn thread_base() -> u64 {
     kernel_word(task + offset as u64)
 }
 
-/// Whether the task has begun to end: then its stack may be gone already.
+/// Returns whether the task has begun to end: then its stack may be gone already.
 #[inline(always)]
 fn is_exiting(task: u64) -> bool {
     /// `PF_EXITING` of include/linux/sched.h, the same since Linux 2.6.

@@ -1,4 +1,4 @@
-//! Both stacks of the current task, into the record under construction.
+//! Writes both stacks of the current task into the record under construction.
 
 use super::maps::{CHECK_WALKS, Scratch};
 use super::raw;
@@ -9,8 +9,8 @@ use probe_ebpf::limits::KERNEL_FRAMES_MAX;
 use probe_ebpf::record::record_kind;
 use probe_ebpf::status;
 
-/// Only asked for when the CPU was in the kernel: otherwise there is none, and
-/// the question costs a tenth of a microsecond.
+/// Writes the kernel's stack. Only for a CPU that was in the kernel: otherwise there is none,
+/// and the call costs a tenth of a microsecond.
 #[inline(always)]
 pub fn kernel(context: *mut c_void, scratch: *mut Scratch) {
     kernel_behind::<0>(context, scratch);
@@ -38,7 +38,7 @@ pub fn kernel_behind<const WORDS: usize>(context: *mut c_void, scratch: *mut Scr
     }
 }
 
-/// Walks the stack, if there is one.
+/// Walks the user stack, if there is one.
 #[inline(never)]
 pub fn user(scratch: *mut Scratch) -> u32 {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.

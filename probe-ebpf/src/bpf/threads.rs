@@ -4,7 +4,7 @@ use super::maps::{THREAD_PLACES, THREADS};
 use probe_ebpf::waits::Thread;
 use probe_ebpf::waits::places::{self, FREE, PLACES, WAYS, row_of};
 
-/// What is known of a thread. `None` if it is not followed.
+/// Returns what is known of a thread. Returns None if it is not followed.
 #[inline(always)]
 pub fn find(tid: u32) -> Option<*mut Thread> {
     // SAFETY: a row of the map's only value.
@@ -12,7 +12,7 @@ pub fn find(tid: u32) -> Option<*mut Thread> {
     THREADS.get_ptr_mut((row_of(tid) + way) as u32)
 }
 
-/// Follows another thread. False if there is no room for it.
+/// Starts to follow a thread. Returns false if there is no room for it.
 #[inline(always)]
 pub fn add(tid: u32, thread: &Thread) -> bool {
     let Some(row) = row(tid) else {
@@ -33,7 +33,7 @@ pub fn add(tid: u32, thread: &Thread) -> bool {
     true
 }
 
-/// Follows a thread no longer.
+/// Stops following a thread.
 #[inline(always)]
 pub fn remove(tid: u32) {
     let Some(row) = row(tid) else {
@@ -47,10 +47,10 @@ pub fn remove(tid: u32) {
     }
 }
 
-/// The row that a thread is in.
+/// Returns the row that a thread is in.
 #[inline(always)]
 fn row(tid: u32) -> Option<*mut u64> {
     let words = THREAD_PLACES.get_ptr_mut(0)? as *mut u64;
-    // SAFETY: the mask, which says again what `row_of` does, keeps it inside the map's value.
+    // SAFETY: the mask, which repeats that of `row_of`, keeps it inside the map's value.
     Some(unsafe { words.add(row_of(tid) & (PLACES - WAYS)) })
 }

@@ -12,7 +12,7 @@ use aya_ebpf::programs::PerfEventContext;
 use probe_ebpf::record::event;
 use probe_ebpf::settings::counter;
 
-/// One tick of the sampling clock on one CPU.
+/// Runs at each tick of the sampling clock of a CPU.
 #[perf_event]
 pub fn tick(ctx: PerfEventContext) -> u32 {
     take(&ctx);
@@ -20,8 +20,8 @@ pub fn tick(ctx: PerfEventContext) -> u32 {
 }
 
 // The steps leave what they find in the map and not in registers: to the verifier
-// a value from memory is any value, so that it goes through what comes after once,
-// and not once for each way to get there.
+// a value from memory is any value, so that it checks what comes after once,
+// and not once for each path that leads there.
 #[inline(always)]
 fn take(ctx: &PerfEventContext) {
     let start_ns = now_ns();

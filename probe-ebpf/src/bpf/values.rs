@@ -1,5 +1,5 @@
-//! The values of a call: registers, and memory read through them. Of a tracepoint, its
-//! arguments instead of registers, and memory of the kernel as well.
+//! Reads the values of a call: registers, and memory read through them. At a tracepoint, its
+//! arguments take the place of registers, and memory of the kernel is read as well.
 
 use super::maps::{CALL_NUMBERS, CALL_TEXTS};
 use aya_ebpf::bindings::pt_regs;
@@ -18,14 +18,14 @@ struct Place {
     tally: *mut Tally,
     probe: u32,
     at_end: u32,
-    /// Not 0: memory of the kernel may be read, where an address is one of it. A program's own
-    /// arguments could name any.
+    /// Not 0 if memory of the kernel may be read, at an address that is the kernel's. It is 0 for
+    /// arguments of a program, which could name any address.
     in_kernel: u32,
     registers: [u64; register::COUNT],
 }
 
 /// Reads the values of a probe that are due when a call begins, or ends. `sp` is where
-/// its return address is.
+/// the return address of the call is.
 #[inline(always)]
 pub fn read(
     regs: *mut pt_regs,
@@ -90,8 +90,8 @@ pub fn read_of_point(
         count as u32
     };
     let into = &raw mut place.registers as *mut c_void;
-    // Read as memory and not as the context's words: a program that has words which a tracepoint
-    // lacks is refused there.
+    // Read as memory and not as the context's words: the kernel refuses a program that reads
+    // words which its tracepoint does not have.
     // SAFETY: the helper checks the address, and the array has room for as much.
     unsafe { helpers::bpf_probe_read_kernel(into, count * 8, arguments) };
     read_all(&mut place);
@@ -105,7 +105,7 @@ fn read_all(place: &mut Place) {
     unsafe { helpers::bpf_loop(VALUES_MAX as u32, body, place, 0) };
 }
 
-/// The loop's body. Not exported: the kernel demands a static function.
+/// The loop's body: reads one value. Not exported: the kernel demands a static function.
 unsafe extern "C" fn one_value(index: u32, place: *mut c_void) -> i64 {
     let place = place as *const Place;
     let slot = index & (VALUES_MAX as u32 - 1);
@@ -151,7 +151,7 @@ unsafe extern "C" fn one_value(index: u32, place: *mut c_void) -> i64 {
     0
 }
 
-/// The value of a chain; not 0 if some of its memory cannot be read.
+/// Writes the value of a chain to `into`. Returns 1 if some of its memory cannot be read.
 #[inline(never)]
 fn follow(place: *const Place, chain: *const Chain, into: &mut u64) -> u32 {
     // SAFETY: the callers' own; the mask keeps the register inside.
@@ -186,8 +186,8 @@ fn follow(place: *const Place, chain: *const Chain, into: &mut u64) -> u32 {
     0
 }
 
-/// Whether an address is one of the kernel's memory that may be read: those have the highest
-/// bit, on x86-64.
+/// Returns whether an address is one of the kernel's memory that may be read: on x86-64, those
+/// have the highest bit set.
 #[inline(always)]
 fn is_kernels(place: *const Place, address: u64) -> bool {
     // SAFETY: the callers' own.
@@ -213,7 +213,7 @@ unsafe fn keep_number(place: *const Place, slot: u32, number: u64) {
     if CALL_NUMBERS.insert(&key, &once, ONLY_NEW).is_ok() {
         return;
     }
-    // Somebody else was faster, or there is no room.
+    // Another program was faster, or there is no room.
     match CALL_NUMBERS.get_ptr_mut(&key) {
         // SAFETY: a value of a live map.
         Some(count) => unsafe { add(count, 1) },
@@ -225,7 +225,7 @@ unsafe fn keep_number(place: *const Place, slot: u32, number: u64) {
 /// `BPF_NOEXIST`.
 const ONLY_NEW: u64 = 1;
 
-/// Reads a text of `len` bytes, or up to its zero; not 0 if it cannot be read.
+/// Reads and counts a text of `len` bytes, or up to its zero. Returns 1 if it cannot be read.
 #[inline(always)]
 unsafe fn keep_text(place: *const Place, slot: u32, from: u64, len: u64) -> u32 {
     // SAFETY: the caller's own.

@@ -1,7 +1,7 @@
 //! The event *wait*: a thread that had left its CPU joins one again.
 //!
-//! Every switch is accounted, in `THREADS`; few waits give their stack. Which do can only
-//! be said at the end, when the length is known, and then a stack is read best by the
+//! Every switch is accounted for, in `THREADS`; few waits record their stack. Which ones do is only
+//! known at the end, when the length is known, and then the stack is read best in the
 //! thread itself. But the tracepoint of the switch comes before the address spaces are
 //! switched:
 //!
@@ -10,13 +10,13 @@
 //!  ── accounts, draws, nudges ─────────────► irq_work_entry: walks next's stack
 //! ```
 //!
-//! Whether a wait is drawn depends on its length and on luck, which is drawn when it begins. So
-//! when it is ended its length is known already, and if it is drawn by that, who ends it gives its
-//! stack as well: it is the current thread then, unless that was interrupted (`interrupt`).
+//! Whether a wait is drawn depends on its length and on a random number, which is drawn when it
+//! begins. So its length is known as soon as a thread ends it. If it is drawn by that, the stack
+//! of that thread is recorded too: the current one, unless it was interrupted (`interrupt`).
 //!
-//! So a wait that is drawn is noted for this CPU, and an interrupt is asked for, which the
-//! CPU can take only when the switch is done: writing to a ring buffer does that, when it
-//! is told to wake a reader. There is none.
+//! A wait that is drawn is noted for this CPU, and an interrupt is asked for, which the CPU can
+//! take only when the switch is done. A write to a ring buffer, with the flag to wake its
+//! reader, asks for one. No reader waits there.
 //!
 //! All of these programs run with interrupts off, as the clock's does, and share its room.
 
@@ -43,7 +43,7 @@ use probe_ebpf::waits::{
     lock_owner, luck_of, ready_state, state, state_of,
 };
 
-/// `sched_switch(preempt, prev, next, prev_state)`: runs in `prev`.
+/// Runs at `sched_switch(preempt, prev, next, prev_state)`, in `prev`.
 #[btf_tracepoint(function = "sched_switch")]
 pub fn wait_switch(ctx: BtfTracePointContext) -> i32 {
     let now_ns = now_ns();
@@ -57,7 +57,7 @@ pub fn wait_switch(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// `sched_waking(task)`: runs in whoever wakes it.
+/// Runs at `sched_waking(task)`, in the thread that is current where `task` is woken.
 #[btf_tracepoint(function = "sched_waking")]
 pub fn wait_ends(ctx: BtfTracePointContext) -> i32 {
     let task: *const u8 = ctx.arg(0);
@@ -81,7 +81,7 @@ pub fn wait_ends(ctx: BtfTracePointContext) -> i32 {
     }
     known.ended_by = interrupt::who_acts(waker as u32);
     // A thread may be woken while it is still leaving its CPU: that switch may have taken the time
-    // after this program did. A wait that ended before it began had no length, and gives no stack.
+    // after this program did. A wait that ended before it began has no length, and no stack.
     let waited_ns = now_ns.saturating_sub(known.since_ns);
     if known.ended_by == ended_by::THREAD && is_drawn(known.luck, waited_ns, period_ns()) {
         take_waker(ctx.as_ptr(), thread, tid, waited_ns);
@@ -96,7 +96,7 @@ fn take_waker(ctx: *mut c_void, waiter: *const Thread, tid: u32, waited_ns: u64)
     // SAFETY: a value of a live map; the kernel wakes a task once at a time.
     let waiter = unsafe { &*waiter };
     let period_ns = period_ns();
-    // Nothing is wanted yet.
+    // User space wants no stacks yet.
     if period_ns == 0 {
         return 0;
     }
@@ -137,7 +137,7 @@ fn take_waker(ctx: *mut c_void, waiter: *const Thread, tid: u32, waited_ns: u64)
     0
 }
 
-/// Whether this CPU may take one more stack in this second of those that end waits.
+/// Returns whether this CPU may record one more stack of a thread that ends a wait, this second.
 #[inline(always)]
 fn is_within_budget(now_ns: u64) -> bool {
     let (Some(pending), Some(orders)) = (PENDING_WAIT.get_ptr_mut(0), WAIT_ORDERS.get_ptr(0))
@@ -162,7 +162,7 @@ fn count_lost_wake(weight_ns: u64) {
     count(counter::WAKES_LOST_NS, weight_ns);
 }
 
-/// How long a wait must be to give its stack for certain; 0 as long as none is wanted.
+/// Returns how long a wait must be to record its stack for certain; 0 as long as none is wanted.
 #[inline(always)]
 fn period_ns() -> u64 {
     match WAIT_ORDERS.get_ptr(0) {
@@ -172,7 +172,7 @@ fn period_ns() -> u64 {
     }
 }
 
-/// `sched_wakeup_new(task)`: runs in its parent.
+/// Runs at `sched_wakeup_new(task)`, in the parent of `task`.
 #[btf_tracepoint(function = "sched_wakeup_new")]
 pub fn wait_begins(ctx: BtfTracePointContext) -> i32 {
     let task: *const u8 = ctx.arg(0);
@@ -187,7 +187,7 @@ pub fn wait_begins(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// An interrupt that was asked for: perhaps by a wait that is to give its stack.
+/// Runs in an interrupt that the CPU asked itself for: perhaps for a wait's stack.
 #[btf_tracepoint(function = "irq_work_entry")]
 pub fn wait_stack(_ctx: BtfTracePointContext) -> i32 {
     let Some(pending) = PENDING_WAIT.get_ptr_mut(0) else {
@@ -201,7 +201,7 @@ pub fn wait_stack(_ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// `prev` leaves its CPU.
+/// Does the accounting for a thread that leaves its CPU, the `prev` of a switch.
 #[inline(always)]
 fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     let tid: u32 = field(task, WAIT_PID_OFFSET.load());
@@ -255,7 +255,7 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     }
     let runs = known.times[state::RUN as usize];
     if runs & runs.wrapping_sub(1) == 0 {
-        // Now and then: a thread gets its name soon, and most keep it.
+        // At runs 1, 2, 4, 8 and so on: a thread gets its name soon, and most keep it.
         known.comm = bpf_get_current_comm().unwrap_or(known.comm);
     }
     if task_state & TASK_DEAD != 0 {
@@ -271,8 +271,8 @@ struct Lock {
     expected: u64,
 }
 
-/// Which thread of the same process has the lock that the current thread waits for; 0 if that
-/// cannot be told.
+/// Returns which thread of the same process has the lock that the current thread waits for; 0 if
+/// that is not known.
 #[inline(always)]
 fn owner_of(lock: Lock, tgid: u32) -> u32 {
     let mut words = [0u32; LOCK_WORDS];
@@ -291,8 +291,8 @@ fn owner_of(lock: Lock, tgid: u32) -> u32 {
     thread_of(owner, 0, tgid)
 }
 
-/// A thread that is said to have a lock, if it is one of that process, and not the one that
-/// cannot have it: who waits for the global lock of Python may have been the last to have it.
+/// Returns `owner`, which a lock names, if it is a thread of that process and not `other_than`;
+/// else 0. A thread that waits for the global lock of Python may be the last that had it.
 #[inline(always)]
 fn thread_of(owner: u32, other_than: u32, tgid: u32) -> u32 {
     if owner == 0 || owner == other_than {
@@ -309,7 +309,7 @@ fn thread_of(owner: u32, other_than: u32, tgid: u32) -> u32 {
     }
 }
 
-/// `next` joins the CPU.
+/// Does the accounting for a thread that joins a CPU, the `next` of a switch.
 #[inline(always)]
 fn join(task: *const u8, now_ns: u64) {
     let tid: u32 = field(task, WAIT_PID_OFFSET.load());
@@ -327,10 +327,10 @@ fn join(task: *const u8, now_ns: u64) {
     }
     let since_ns = known.since_ns;
     let away_ns = now_ns.wrapping_sub(since_ns);
-    // Nothing tells when there was time again, so all of it counts as waiting for that.
+    // The kernel does not say when there was CPU time again, so all of it counts as waiting.
     let is_throttled = state == state::QUOTA;
     let mut waited_ns = if is_throttled { away_ns } else { 0 };
-    // Who is woken while it is still on its way to wait has not waited.
+    // A thread that was woken while it was still leaving its CPU has not waited.
     if state != state::QUEUE && !is_throttled && known.woken_ns > since_ns {
         waited_ns = known.woken_ns.wrapping_sub(since_ns);
         if waited_ns > away_ns {
@@ -348,7 +348,7 @@ fn join(task: *const u8, now_ns: u64) {
     known.since_ns = now_ns;
     known.state = state::RUN;
     let period_ns = period_ns();
-    // Nothing is wanted yet, or not this one.
+    // No stacks are wanted yet, or this wait is not drawn.
     if period_ns == 0 || !is_drawn(known.luck, away_ns, period_ns) {
         return;
     }
@@ -377,13 +377,13 @@ fn join(task: *const u8, now_ns: u64) {
     nudge(pending, task as *mut task_struct, tid);
 }
 
-/// A word with what was waited for, and what ended it.
+/// Returns a word with what was waited for, and what ended the wait.
 #[inline(always)]
 fn state_word(state: u32, ended_by: u32) -> u64 {
     (ended_by as u64) << 32 | state as u64
 }
 
-/// What a part of the time away stands for, if it was shorter than the period.
+/// Returns how long a part of the time away stands for: longer if that was below the period.
 #[inline(always)]
 fn scaled(part_ns: u64, away_ns: u64, period_ns: u64) -> u64 {
     if away_ns >= period_ns || away_ns == 0 {
@@ -400,7 +400,7 @@ fn stands_for(pending: *const PendingWait) -> u64 {
     unsafe { (*pending).words[0].wrapping_add((*pending).words[1]) }
 }
 
-/// Notes the wait with the stack of the kernel, which can be read now, and asks for the
+/// Notes the wait with the kernel's stack, which can be read already, and asks for the
 /// interrupt.
 #[inline(always)]
 fn nudge(pending: *mut PendingWait, task: *mut task_struct, tid: u32) {
@@ -446,8 +446,8 @@ fn nudge(pending: *mut PendingWait, task: *mut task_struct, tid: u32) {
     }
 }
 
-/// By nested conditions: of a `match` a table of addresses would be made, which cannot be
-/// loaded.
+/// Returns the ring of this CPU. Two conditions are matched: a `match` on a number would become a
+/// table of addresses, which cannot be loaded.
 #[inline(always)]
 fn this_cpus_ring() -> *const Nudges {
     // SAFETY: a helper without arguments.
@@ -488,12 +488,12 @@ fn take(pending: *mut PendingWait, tid: u32) {
             count(counter::LOST_NS, stands_for(pending));
         }
     });
-    // From the switch on: the interrupt that was asked for costs more than the walk where the
-    // machine is a virtual one.
+    // Counted from the switch on: on a virtual machine, the interrupt that was asked for costs more
+    // than the walk.
     count(counter::SPENT_NS, now_ns().wrapping_sub(time_ns));
 }
 
-/// What is known of the wait, and the frames of the kernel.
+/// Writes what is known of the wait, and the frames of the kernel, into the record.
 #[inline(never)]
 fn begin_frames(scratch: *mut Scratch, pending: *const PendingWait) -> u32 {
     // SAFETY: values of per-CPU maps of this CPU; the length is bounded by the smaller.
@@ -503,7 +503,7 @@ fn begin_frames(scratch: *mut Scratch, pending: *const PendingWait) -> u32 {
             frames = WAIT_KERNEL_FRAMES_MAX as u32;
         }
         let words = frames + WAIT_WORDS as u32;
-        // Both parts lie behind each other.
+        // `kernel` lies right behind `words`.
         helpers::bpf_probe_read_kernel(
             &raw mut (*scratch).frames as *mut c_void,
             words * 8,
@@ -515,7 +515,7 @@ fn begin_frames(scratch: *mut Scratch, pending: *const PendingWait) -> u32 {
     0
 }
 
-/// Follows another thread from now on.
+/// Starts to follow a thread.
 #[inline(never)]
 fn meet(tid: u32, tgid: u32, state: u32, now_ns: u64) -> u32 {
     let mut thread = Thread::UNKNOWN;
@@ -523,7 +523,7 @@ fn meet(tid: u32, tgid: u32, state: u32, now_ns: u64) -> u32 {
     thread.known_ns = now_ns;
     thread.tgid = tgid;
     thread.state = state;
-    // Without it the first wait of every new thread would be drawn, and stand for a period.
+    // With 0 the first wait of every new thread would be drawn, and stand for a period.
     thread.luck = luck_of(now_ns, tid);
     thread.comm = bpf_get_current_comm().unwrap_or(thread.comm);
     if !threads::add(tid, &thread) {
@@ -532,7 +532,7 @@ fn meet(tid: u32, tgid: u32, state: u32, now_ns: u64) -> u32 {
     0
 }
 
-/// Tells what a thread did in its life, and forgets it.
+/// Sends what a thread did in its life, and stops following it.
 #[inline(always)]
 fn end(thread: *const Thread, tid: u32, now_ns: u64) {
     let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
@@ -560,7 +560,7 @@ fn end(thread: *const Thread, tid: u32, now_ns: u64) {
     threads::remove(tid);
 }
 
-/// Adds to one of the sums of a thread.
+/// Adds to the sum of one state of a thread.
 #[inline(always)]
 fn add(thread: &mut Thread, state: u32, ns: u64) {
     let slot = state as usize & (state::SLOTS - 1);
@@ -585,7 +585,7 @@ fn add_delay(thread: &mut Thread, queued_ns: u64) {
     }
 }
 
-/// Whether it is a thread of the kernel, which has no program to account its time to.
+/// Returns whether this is a thread of the kernel, which has no program to account its time to.
 #[inline(always)]
 fn is_kernel_thread(task: *const u8) -> bool {
     /// `PF_KTHREAD` of include/linux/sched.h.
@@ -593,8 +593,8 @@ fn is_kernel_thread(task: *const u8) -> bool {
     field::<u32>(task, WAIT_FLAGS_OFFSET.load()) & KERNEL_THREAD != 0
 }
 
-/// Whether the thread's control group has used up its quota of CPU time (`cpu.max`), or one
-/// above it has. Since Linux 6.18 each thread says it, once it has left its CPU for that; before,
+/// Returns whether the thread's control group, or one above it, has used up its quota of CPU time
+/// (`cpu.max`). Since Linux 6.18 each thread says so, once it has left its CPU for that; before,
 /// the run queue of the group on that CPU does, which is throttled before the switch.
 #[inline(always)]
 fn is_throttled(task: *const u8) -> bool {
@@ -608,8 +608,8 @@ fn is_throttled(task: *const u8) -> bool {
     !queue.is_null() && field::<u32>(queue, WAIT_THROTTLES_OFFSET.load()) != 0
 }
 
-/// A field of a `task_struct` that the tracepoint gave, or of what that points to. The verifier checks it: the offset
-/// is a constant to it.
+/// Returns a field of a `task_struct` from a tracepoint, or of a structure that this points to. The
+/// verifier checks the read: to it, the offset is a constant.
 #[inline(always)]
 fn field<T: Copy>(task: *const u8, offset: u32) -> T {
     // SAFETY: the offset is this kernel's own for a field of that size.

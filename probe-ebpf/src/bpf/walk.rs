@@ -1,9 +1,9 @@
 //! The walk of the user stack: one frame per call of the loop's body.
 //!
 //! Most frames take the fast path: their rule is in the cache and is plain, as
-//! "rsp plus a number", and the words they need are in the window. It makes no
-//! call and changes nothing before it can no longer fail. Everything else is a
-//! slow frame.
+//! "rsp plus a number", and the words they need are in the window. Except to refill the
+//! window it calls nothing, and it changes no registers before it can no longer fail.
+//! Every other frame is a slow frame.
 
 use super::maps::{MAX_USER_FRAMES, PROCESSES, RULE_CACHE, RuleCache, Scratch};
 use super::probed::{PUSHED_SHIFT, real_address};
@@ -17,7 +17,7 @@ use probe_ebpf::table::{MappingList, NO_TABLE};
 use probe_ebpf::walk::{Machine as _, Walk, frame, rule_for};
 use probe_ebpf::{UserFrame, status};
 
-/// What the loop's body needs, on the program's stack: looking both up again
+/// What the loop's body needs, on the program's stack: to look both up again
 /// for each frame costs a few percent.
 #[cfg(not(feature = "without_loop"))]
 #[repr(C)]
@@ -26,7 +26,7 @@ struct Place {
     cache: *mut RuleCache,
 }
 
-/// The rule cache of this CPU, for programs that run with interrupts off.
+/// Returns the rule cache of this CPU, for programs that run with interrupts off.
 #[inline(always)]
 pub fn this_cpus_cache() -> Option<*mut RuleCache> {
     // SAFETY: a helper without arguments.
@@ -35,7 +35,7 @@ pub fn this_cpus_cache() -> Option<*mut RuleCache> {
 
 /// Walks from the registers in `scratch.walk` and writes the frames behind those
 /// that are there already. Without a list of mappings every step is by frame
-/// pointer. Nobody else may use `cache` meanwhile.
+/// pointer. No other program may use `cache` meanwhile.
 #[inline(always)]
 pub fn walk(scratch: *mut Scratch, list: MappingList, cache: *mut RuleCache) {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
@@ -72,7 +72,7 @@ fn walk_frames(scratch: *mut Scratch, cache: *mut RuleCache) {
     };
 }
 
-/// There is one room and one cache for each CPU in that object, and `scratch` and `cache` are these.
+/// In this object each CPU has one room and one cache: `scratch` and `cache` are these.
 #[cfg(feature = "without_loop")]
 #[inline(always)]
 fn walk_frames(_scratch: *mut Scratch, _cache: *mut RuleCache) {
@@ -89,7 +89,7 @@ fn walk_frames(_scratch: *mut Scratch, _cache: *mut RuleCache) {
     repeat_by_some(frames, |left| walk_some_frames(cpu, left));
 }
 
-/// Some frames of the walk on this CPU.
+/// Takes the steps of some frames of the walk on this CPU.
 #[cfg(feature = "without_loop")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -97,7 +97,7 @@ extern "C" fn walk_some_frames(cpu: u64, left: u64) -> u64 {
     super::without_loop::take_some(left, || walk_frame(cpu))
 }
 
-/// One frame of the walk on this CPU.
+/// Takes the step of one frame of the walk on this CPU.
 #[cfg(feature = "without_loop")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -109,7 +109,7 @@ extern "C" fn walk_frame(cpu: u64) -> u64 {
     }
 }
 
-/// The mappings of a process, if they are published.
+/// Returns the list of a process's mappings, which is empty if they are not published.
 #[inline(always)]
 pub fn mappings_of(tgid: u32) -> MappingList {
     match PROCESSES.get_ptr(&tgid) {
@@ -119,7 +119,7 @@ pub fn mappings_of(tgid: u32) -> MappingList {
     }
 }
 
-/// The loop's body. Not exported: the kernel demands a static function.
+/// The loop's body: one frame. Not exported: the kernel demands a static function.
 #[cfg(not(feature = "without_loop"))]
 unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     let place = place as *const Place;
@@ -128,7 +128,7 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     next_frame(scratch, cache) as i64
 }
 
-/// Goes on to the next frame. 1 if that was the last one.
+/// Takes the step to the next frame. Returns 1 if there is none.
 #[inline(always)]
 fn next_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     match fast_frame(scratch, cache) {
@@ -142,7 +142,7 @@ const FAST_DONE: u32 = 0;
 const FAST_END: u32 = 1;
 const FAST_NO: u32 = 2;
 
-/// A frame whose rule is cached and simple, and whose words are in the window.
+/// Takes the step of a frame whose rule is cached and plain, and whose words are in the window.
 #[inline(always)]
 fn fast_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     // SAFETY: both come from maps and were checked there.
@@ -159,7 +159,7 @@ fn fast_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
         return FAST_NO;
     }
     // Whatever happens now, this is the frame to record; a slow frame writes
-    // the same once more.
+    // the same word once more.
     // SAFETY: the position was just checked.
     unsafe { *(&raw mut state.frames as *mut u64).add(position) = ip };
     let entry = cache_entry(cache, ip, generation);
@@ -218,8 +218,8 @@ fn fast_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     FAST_DONE
 }
 
-/// Where the rule for a pc would be. No multiplication: this is on the path
-/// from one return address to the next.
+/// Returns where in the cache the rule for a pc would be. No multiplication: this is
+/// on the path from one return address to the next.
 #[inline(always)]
 fn cache_entry(cache: *mut RuleCache, key: u64, generation: u64) -> *mut u64 {
     const ENTRY_SHIFT: u32 = 4;
@@ -230,8 +230,8 @@ fn cache_entry(cache: *mut RuleCache, key: u64, generation: u64) -> *mut u64 {
     unsafe { (cache as *mut u64).byte_add((slot & MASK) as usize) }
 }
 
-/// Reads the stack around `address` into the window; 0 if that went well. Never
-/// across the end of a page: a fault costs as much as a whole sample.
+/// Reads the stack around `address` into the window. Returns 0 if that went well. It never
+/// reads across the end of a page: a fault costs as much as a whole sample.
 #[inline(never)]
 fn refill(scratch: *mut Scratch, address: u64, sp: u64) -> u32 {
     const PAGE: u64 = 4096;
@@ -268,7 +268,7 @@ fn refill(scratch: *mut Scratch, address: u64, sp: u64) -> u32 {
     0
 }
 
-/// A frame of any kind, without the window. 0 to go on.
+/// Takes the step of a frame of any kind, without the window. Returns 0 to go on.
 #[inline(never)]
 fn slow_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     // SAFETY: both come from maps and were checked there.
@@ -294,7 +294,7 @@ fn slow_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     if !has_table(rule) {
         let real = real_address(ip, state.walk.registers.sp, exact);
         if real != 0 {
-            // The kernel's own code was in the way; what it stands for comes next.
+            // The pc is in the kernel's own code; the address that it stands for comes next.
             state.position = position as u32;
             state.walk.registers.ip = real & ((1 << PUSHED_SHIFT) - 1);
             state.walk.registers.sp += (real >> PUSHED_SHIFT) * 8;
@@ -316,7 +316,7 @@ fn cached_rule(walk: &mut Walk, cache: *mut RuleCache, key: u64, generation: u64
     if found > u32::MAX as u64 {
         return None;
     }
-    // Without mappings there is no generation to tell the entry by.
+    // Without mappings there is no generation by which the entry could be recognized.
     if walk.length != 0 {
         // SAFETY: as above. The tag last, and invalid meanwhile.
         unsafe {
@@ -328,8 +328,8 @@ fn cached_rule(walk: &mut Walk, cache: *mut RuleCache, key: u64, generation: u64
     Some(Rule(found as u32))
 }
 
-/// Whether the pc is in a file whose unwind information is known. The kernel's code for
-/// probes is in none.
+/// Returns whether the pc is in a file whose unwind information is known. The kernel's
+/// code for probes is in no file.
 #[inline(always)]
 fn has_table(rule: Option<Rule>) -> bool {
     match rule {
@@ -340,7 +340,7 @@ fn has_table(rule: Option<Rule>) -> bool {
 
 const NOT_FOUND: u64 = u64::MAX;
 
-/// A function of its own, so that it is verified once.
+/// Looks the rule for a pc up in the tables. A function of its own, with a stack frame of its own.
 #[inline(never)]
 fn look_up(walk: *mut Walk, pc: u64) -> u64 {
     // SAFETY: the pointer is into the per-CPU map.

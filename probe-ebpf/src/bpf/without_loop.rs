@@ -1,18 +1,18 @@
 //! The loops of the object for kernels without `bpf_loop`, which came with Linux 5.17.
 //!
-//! What is done in a turn is the same code as in the other objects: the body that `bpf_loop` would
-//! call. Here an ordinary loop calls it. To the verifier an ordinary loop is its body, as often as
-//! it may be run, so the body is called by an exported function. Such a function is verified once by
+//! Each turn runs the same code as in the other objects: the body that `bpf_loop` would call. Here
+//! an ordinary loop calls it. To the verifier an ordinary loop is its body, as often as it may be
+//! run, so the body is called by an exported function. The verifier checks such a function once by
 //! itself, and a call of it is one instruction that gives any number.
 //!
-//! Long loops are loops of short ones, each of them an exported function as well: 512 turns are some
-//! hundred instructions to the verifier then, and not thousands.
+//! Long loops are loops of short ones, each of them an exported function as well: to the verifier,
+//! 512 turns are then some hundred instructions, and not thousands.
 //!
-//! An exported function may be given numbers, but no pointers before Linux 5.12. So each looks up
+//! An exported function takes numbers, but no pointers before Linux 5.12. So each one looks up
 //! again what the body needs, which is in maps.
 
-/// Calls `turn` with the numbers below `times`, which are few, until it says by something else than
-/// 0 that it is over.
+/// Calls `turn` with the numbers below `times`, which is small, until it returns something other
+/// than 0.
 #[inline(always)]
 pub fn repeat(times: u32, turn: impl Fn(u64) -> u64) {
     let mut number = 0;
@@ -24,11 +24,11 @@ pub fn repeat(times: u32, turn: impl Fn(u64) -> u64) {
     }
 }
 
-/// Turns of a short loop.
+/// Number of turns of a short loop.
 const SOME: u32 = 32;
 
-/// Calls `some` with how many turns are left, of which it takes [`SOME`], until it says by something
-/// else than 0 that it is over.
+/// Calls `some` with the number of turns that are left, of which it takes [`SOME`], until it
+/// returns something other than 0.
 #[inline(always)]
 pub fn repeat_by_some(times: u32, some: impl Fn(u64) -> u64) {
     let mut done = 0;
@@ -40,7 +40,7 @@ pub fn repeat_by_some(times: u32, some: impl Fn(u64) -> u64) {
     }
 }
 
-/// Takes [`SOME`] turns, or those that are left. 1 if it is over.
+/// Takes [`SOME`] turns, or those that are left. Returns 1 if the loop is over.
 #[inline(always)]
 pub fn take_some(left: u64, turn: impl Fn() -> u64) -> u64 {
     for number in 0..SOME {

@@ -1,9 +1,9 @@
-//! Times in *buckets*, four to each power of two.
+//! A histogram of times, in *buckets*: four for each power of two of nanoseconds.
 
-/// How many there are.
+/// Number of buckets.
 pub const BUCKETS: usize = 256;
 
-/// The bucket of a time.
+/// Returns the bucket of a time.
 #[inline(always)]
 pub const fn bucket(ns: u64) -> u32 {
     if ns < 4 {
@@ -13,8 +13,8 @@ pub const fn bucket(ns: u64) -> u32 {
     power * 4 + ((ns >> (power - 2)) & 3) as u32
 }
 
-/// The first time in a bucket, and the first behind it. Buckets 4 to 7 are empty: below
-/// 4 ns each time has its own.
+/// Returns the first time in a bucket, and the first behind it. Buckets 4 to 7 are empty: each
+/// time below 4 ns has a bucket of its own.
 pub const fn bounds(bucket: u32) -> (u64, u64) {
     (low(bucket), low(bucket + 1))
 }
@@ -30,7 +30,7 @@ const fn low(bucket: u32) -> u64 {
     (1 << power) + (part << (power - 2))
 }
 
-/// Without the instruction for it, which BPF does not have.
+/// Returns the logarithm to base 2, rounded down. BPF has no instruction for it.
 #[inline(always)]
 const fn log2(mut number: u64) -> u32 {
     let mut power = 0;
@@ -70,7 +70,7 @@ mod tests {
                 let (low, high) = bounds(bucket);
                 assert!(low <= ns && ns < high, "{ns}: {bucket}, {low} to {high}");
                 assert!((bucket as usize) < BUCKETS);
-                // A quarter, but for the shortest.
+                // A bucket is at most a quarter of its times wide, but for the shortest times.
                 assert!(ns < 8 || (high - low) * 4 <= low, "{low} to {high}");
             }
             ns += ns / 8 + 1;

@@ -1,43 +1,43 @@
-//! When the calls began that are under way: a table of our own.
+//! The table of the calls under way: when each of them began.
 //!
-//! Two operations for each call that is timed. The kernel's hash maps do them behind three
-//! calls of helpers with locks, some 400 ns together, where kernels guard each return against
-//! speculation; this takes a tenth of that. It also never gives up a call while there is
-//! room, and calls of an earlier probe need no looking for: their keys fit nobody.
+//! Each timed call needs two operations, at its beginning and at its end. With the kernel's hash
+//! maps these are three calls of helpers that take locks, some 400 ns together on kernels that
+//! guard each return against speculation. This table takes a tenth of that. A call never leaves
+//! it while its bucket has room, and what an earlier probe has left needs no removal.
 //!
-//! A key is a hash of all of its bits. Two calls of [`STARTS_MAX`] under way have the same once
-//! in 10^10 tables. Its upper bits choose a bucket of eight calls, any of which it may be.
+//! The key of a call is a hash. Of [`STARTS_MAX`] calls under way, two have the same key in one of
+//! 10^10 tables. Its upper bits choose a bucket of eight places, in any of which the call may be.
 
 use crate::atomic::exchange_if;
 
-/// Calls that are under way in all watched functions together. What is beyond pushes out
-/// the one of its bucket that began first, and counts as not returned.
+/// Maximum number of calls under way in all probed functions together. In a full bucket, a new
+/// call replaces the one that began first, which then counts as not returned.
 pub const STARTS_MAX: usize = BUCKETS * WAYS;
 
-/// Buckets; a power of two.
+/// Number of buckets; a power of two.
 pub const BUCKETS: usize = 4096;
 
-/// Calls in one bucket.
+/// Number of places in one bucket.
 pub const WAYS: usize = 8;
 
-/// A key that nobody has: the place is free.
+/// In place of a key: the place is free. No call has this key.
 const FREE: u64 = 0;
 
-/// A key that nobody has: somebody is writing there.
+/// In place of a key: the place is being written. No call has this key.
 const BUSY: u64 = 1;
 
-/// A part of the table. It begins as zeros.
+/// A bucket of the table. It begins as zeros: all places are free.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Bucket {
-    /// Whose calls they are.
+    /// The key of the call at each place.
     pub keys: [u64; WAYS],
-    /// When they began.
+    /// When the call at each place began.
     pub start_ns: [u64; WAYS],
 }
 
-/// The key of a call: `task` makes it, a thread or a goroutine, `place` is where its return
-/// address is, and `probe` says of which function it is.
+/// Returns the key of a call. `task` is the thread or goroutine that makes it, `place` is where
+/// its return address is, and `probe` identifies the probe of the function.
 #[inline(always)]
 pub const fn key(task: u64, place: u64, probe: u64) -> u64 {
     // Odd numbers without a pattern: from the fractional parts of the golden ratio and of the
@@ -51,8 +51,8 @@ pub const fn key(task: u64, place: u64, probe: u64) -> u64 {
     if key <= BUSY { key + 2 } else { key }
 }
 
-/// How far one address is from another. In the kernel, no other arithmetic may make a number of
-/// an address; where `there` is always the same, the number stands for `here`.
+/// Returns how far `here` is from `there`. In BPF, this subtraction is the only arithmetic that
+/// may turn an address into a number. If `there` never changes, the number identifies `here`.
 #[inline(always)]
 pub fn difference<T, U>(here: *const T, there: *const U) -> u64 {
     #[cfg(target_arch = "bpf")]
@@ -70,21 +70,21 @@ pub fn difference<T, U>(here: *const T, there: *const U) -> u64 {
     }
 }
 
-/// The number of the bucket in which a call is, or will be.
+/// Returns the number of the bucket that a call belongs to.
 #[inline(always)]
 pub const fn bucket_of(key: u64) -> u32 {
     (key >> (64 - BUCKETS.ilog2())) as u32
 }
 
-/// Keeps a call. `now_ns` is asked last, so that the work here is no part of its time. What was
-/// kept of the same key is of a call that never ended, and goes.
+/// Keeps a call. `now_ns` is called last, so that the work here does not count as part of the
+/// call. An entry with the same key is of a call that never ended, and is overwritten.
 ///
 /// # Safety
 ///
 /// `bucket` must be valid.
 #[inline(always)]
 pub unsafe fn keep(bucket: *mut Bucket, key: u64, now_ns: impl FnOnce() -> u64) {
-    // SAFETY: the caller answers for the bucket; each place is inside of it.
+    // SAFETY: the caller guarantees the bucket; each place is inside of it.
     unsafe {
         let keys = &raw mut (*bucket).keys as *mut u64;
         let starts = &raw mut (*bucket).start_ns as *mut u64;
@@ -97,7 +97,7 @@ pub unsafe fn keep(bucket: *mut Bucket, key: u64, now_ns: impl FnOnce() -> u64) 
     }
 }
 
-/// Takes a call out of the table, and says when it began. `None` if it is not there.
+/// Removes a call and returns when it began. Returns None if it is not in the table.
 ///
 /// # Safety
 ///
@@ -111,12 +111,12 @@ pub unsafe fn take(bucket: *mut Bucket, key: u64) -> Option<u64> {
         let start_ns = (&raw const (*bucket).start_ns as *const u64)
             .add(place)
             .read_volatile();
-        // Somebody may have pushed it out.
+        // Another call may have replaced it.
         (exchange_if(keys.add(place), key, FREE) == key).then_some(start_ns)
     }
 }
 
-/// Where a key is. Nobody but the task of the call itself looks for it.
+/// Returns the place of a key. Only the task that made the call ever looks for its key.
 #[inline(always)]
 unsafe fn find(keys: *mut u64, key: u64) -> Option<usize> {
     let mut place = 0;
@@ -130,8 +130,8 @@ unsafe fn find(keys: *mut u64, key: u64) -> Option<usize> {
     None
 }
 
-/// Makes a place busy: a free one, else that of the call that began first. `None` if somebody
-/// else was faster there.
+/// Marks a place as busy: a free one, else that of the call that began first. Returns None if
+/// another program was faster there.
 #[inline(always)]
 unsafe fn claim(keys: *mut u64, starts: *const u64) -> Option<usize> {
     let mut place = 0;
@@ -193,7 +193,7 @@ mod tests {
     fn calls_are_found_once_and_by_nobody_else() {
         let mut table = vec![EMPTY; BUCKETS];
         let mut model = HashMap::new();
-        // Calls within calls of some threads: their places lie close to each other.
+        // Nested calls of some threads: their places lie close to each other.
         for round in 0..20_000u64 {
             let key = key(
                 0xffff_c900_0001_3f58 + ((round % 7) << 14),
@@ -227,7 +227,7 @@ mod tests {
             }
         }
         assert_eq!(keys.len(), 32 * 512 * 8);
-        // They lie evenly: a bucket has 32 on average.
+        // The keys are spread evenly: a bucket has 32 of them on average.
         let mut counts = vec![0u32; BUCKETS];
         keys.iter()
             .for_each(|key| counts[bucket_of(*key) as usize] += 1);
@@ -278,7 +278,7 @@ mod tests {
                 scope.spawn(move || {
                     let mut found = 0;
                     for round in 0..20_000u64 {
-                        // Each has four calls at a time, twice as many as there is room for.
+                        // Each thread has four calls at a time, all together twice the room.
                         let keys: [u64; 4] =
                             std::array::from_fn(|call| (thread << 8 | call as u64) << 1 | 4);
                         for key in keys {

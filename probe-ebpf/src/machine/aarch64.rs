@@ -11,15 +11,15 @@
 //!   └───────────────────┘ ◄ sp
 //! ```
 //!
-//! A call leaves the return address in x30 (the link register), so that a function which
-//! calls none may save nothing: then its frame may be empty, and the caller's stack pointer
-//! the same. x30 is known where a thread was interrupted, and where a signal did; after a call
-//! it is the callee's. Saved return addresses may be signed (pointer authentication): the
-//! signature is in the bits above the address.
+//! A call leaves the return address in x30 (the link register), so that a function which calls
+//! no other may save nothing: then its frame may be empty, and the caller's stack pointer equals
+//! its own. x30 is known in a function that was interrupted, also by a signal; in any other the
+//! last call has overwritten it. Saved return addresses may be signed (pointer authentication):
+//! the signature is in the bits above the address.
 //!
-//! A step by frame pointer tells where the caller's frame record is, and not its stack
-//! pointer, which is somewhere above the callee's record. As long as that is so
-//! ([`Walk::links`] is not 0), the frame record takes the stack pointer's place.
+//! A step by frame pointer finds the caller's frame record, but not its stack pointer, which is
+//! somewhere above the callee's record. As long as the stack pointer is not known
+//! ([`Walk::links`] is not 0), the address of the frame record takes its place.
 
 mod go;
 
@@ -30,23 +30,23 @@ use crate::status;
 use crate::walk::{Machine, Walk, by_frame_pointer, return_to};
 use crate::world::World;
 
-/// AArch64.
+/// The 64-bit Arm architecture.
 #[derive(Debug, Clone, Copy)]
 pub struct Aarch64;
 
-/// The link register among [`Walk::scratch`].
+/// Index of the link register in [`Walk::scratch`].
 const X30: usize = scratch(base::X30);
 
-/// Where Go has the goroutine that runs.
+/// Index of x28, in which Go keeps the goroutine that runs.
 const X28: usize = scratch(base::X28);
 
 impl Machine for Aarch64 {
-    /// Programs have 48 bits of addresses unless they ask for more. Signatures are above,
-    /// up to bit 54.
+    /// Programs have 48 bits of addresses unless they ask for more. Signatures are in the bits
+    /// above, up to bit 54.
     const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
-    /// Go has the frame record end with the word at the stack pointer: x29 is one word below it,
-    /// in each function, so that it is the caller's stack pointer, which is the CFA, less a word.
+    /// Go saves x29 in the word below the stack pointer and x30 at it. In each Go function x29 is
+    /// the stack pointer less a word; so that of the caller is the CFA less a word.
     #[inline(always)]
     fn saved_below_sp(rule: Rule, registers: &Registers) -> Option<u64> {
         let is_go = rule.saved() == saved::PAIR && rule.slot() == rule.offset() + 1;
@@ -140,7 +140,7 @@ fn word_step<W: World>(
     return_to(link & Aarch64::ADDRESS_BITS, cfa, walk.registers.bp, walk)
 }
 
-/// The return address is in x30 still: not after a call.
+/// Takes the step if the return address is still in x30, which is not so after a call.
 #[inline(always)]
 fn return_by_link(cfa: u64, bp: u64, is_exact: bool, walk: &mut Walk) -> u32 {
     let sp = walk.registers.sp;
@@ -160,7 +160,7 @@ fn frame_step<W: World>(frame: &Frame, is_exact: bool, walk: &mut Walk, world: &
         base::SP if walk.links != 0 => return status::IMPLAUSIBLE,
         base::SP => walk.registers.sp,
         base::X29 => walk.registers.bp,
-        // Whatever a call leaves in them is not the caller's.
+        // After a call, these registers hold values of the callee.
         _ if walk.is_leaf == 0 => return status::UNSUPPORTED,
         other => {
             let index = other.wrapping_sub(base::X30) as usize;
@@ -213,8 +213,8 @@ fn special_step<W: World>(which: u32, is_exact: bool, walk: &mut Walk, world: &m
     }
 }
 
-/// The frame record is on another stack, which may be anywhere; that the walk ends all the same
-/// is for the number of frames to see to.
+/// Steps to a frame record on another stack, which may be anywhere in memory. Only the limit of
+/// frames guarantees that the walk ends.
 #[inline(always)]
 fn switch_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
     let at = walk.registers.bp;
@@ -232,16 +232,16 @@ fn switch_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
     step
 }
 
-/// The kernel has put a `struct rt_sigframe` on the stack (arch/arm64/kernel/signal.c); its
-/// registers are at fixed places (arch/arm64/include/uapi/asm/sigcontext.h). The signal stack
-/// may be below or above the interrupted one.
+/// Steps to the interrupted function. The kernel has put a `struct rt_sigframe` on the stack
+/// (arch/arm64/kernel/signal.c), with the registers at fixed places (sigcontext.h in
+/// arch/arm64/include/uapi/asm). The signal stack may be below or above the interrupted one.
 #[inline(always)]
 fn signal_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
     const X29_AND_X30: u64 = 544;
     const SP_AND_PC: u64 = 560;
     let sp = walk.registers.sp;
     if walk.links != 0 {
-        // What the handler was left by tells where a frame record is, and not where this is.
+        // After a step by frame pointer, a frame record is known, but not where the sigframe is.
         return status::IMPLAUSIBLE;
     }
     let (Some((bp, link)), Some((caller_sp, ip))) = (

@@ -10,9 +10,9 @@
 //!   └───────────────────┘ ◄ sp
 //! ```
 //!
-//! rbx is followed as well, in files whose tables count from it. A step by a rule that does
-//! not tell of it loses it, without saying so: it is known of the frame whose stack pointer
-//! is `rbx_at`, and frames have different ones.
+//! rbx is tracked as well, in files whose tables count from it: the walk has the rbx of the frame
+//! whose stack pointer is `rbx_at`. A rule that says nothing about rbx changes neither. As frames
+//! have different stack pointers, the caller's rbx is then unknown.
 
 mod go;
 
@@ -24,16 +24,16 @@ use crate::status;
 use crate::walk::{Machine, Walk, by_frame_pointer, return_to};
 use crate::world::World;
 
-/// x86-64.
+/// The 64-bit x86 architecture.
 #[derive(Debug, Clone, Copy)]
 pub struct X86_64;
 
 impl Machine for X86_64 {
     const ADDRESS_BITS: u64 = u64::MAX;
 
-    /// Tables speak of it in an epilogue: compilers do not say that a register has been popped.
-    /// With a CFA above the stack pointer the only one that is asked for there is the frame
-    /// pointer, and it has its caller's value again.
+    /// Tables name such a place in an epilogue, because compilers do not record that a register has
+    /// been popped. If the CFA counts from the stack pointer, only the frame pointer is ever looked
+    /// for there, and it has its caller's value again.
     #[inline(always)]
     fn saved_below_sp(rule: Rule, registers: &Registers) -> Option<u64> {
         (rule.kind() == kind::SP).then_some(registers.bp)
@@ -107,8 +107,8 @@ fn pair_step<W: World>(cfa: u64, walk: &mut Walk, world: &mut W) -> u32 {
     return_to(ip, cfa, bp, walk)
 }
 
-/// Reads what the rule has located: the return address and, if it was saved,
-/// rbp.
+/// Takes the step: reads the return address and, if it was saved, rbp, from where the rule says
+/// they are.
 #[inline(always)]
 fn finish<W: World>(cfa: u64, is_saved: bool, rbp_at: u64, walk: &mut Walk, world: &mut W) -> u32 {
     if cfa <= walk.registers.sp {
@@ -146,8 +146,8 @@ fn special_step<W: World>(which: u32, walk: &mut Walk, world: &mut W) -> u32 {
     }
 }
 
-/// The caller's stack may be anywhere; that the walk ends all the same is for
-/// the number of frames to see to.
+/// Steps to a caller on another stack, which may be anywhere in memory. Only the limit of
+/// frames guarantees that the walk ends.
 #[inline(always)]
 fn switch_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
     let at = walk.registers.bp;
@@ -160,9 +160,9 @@ fn switch_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
     return_to(ip, at.wrapping_add(16), bp, walk)
 }
 
-/// The kernel has put a `ucontext` on the stack; its registers are at fixed
-/// places (`arch/x86/include/uapi/asm/sigcontext.h`). The signal stack may be
-/// below or above the interrupted one.
+/// Steps to the interrupted function. The kernel has put a `ucontext` on the stack, with
+/// the registers at fixed places (`arch/x86/include/uapi/asm/sigcontext.h`). The signal
+/// stack may be below or above the interrupted one.
 #[inline(always)]
 fn signal_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
     const RBP: u64 = 120;
@@ -187,7 +187,7 @@ fn extended_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u
         base::RBX if walk.rbx_at == sp => walk.rbx,
         base::CGO_CALL => return go::cgo_step(rule, walk, world),
         base::GOROUTINE => return go::goroutine_step(rule, walk, world),
-        // Whatever a call leaves in them is not the caller's.
+        // After a call, these registers hold values of the callee.
         _ if walk.is_leaf == 0 => return status::UNSUPPORTED,
         other => {
             let index = other.wrapping_sub(base::R10) as usize;
@@ -228,7 +228,7 @@ fn finish_extended<W: World>(rule: &Extended, cfa: u64, walk: &mut Walk, world: 
     finish(cfa, is_saved, rbp_at, walk, world)
 }
 
-/// The registers are the caller's already; now rbx is as well.
+/// Makes rbx the caller's; the other registers are the caller's already.
 #[inline(always)]
 fn follow_rbx<W: World>(slot: u8, cfa: u64, walk: &mut Walk, world: &mut W) {
     if slot >= extended_rbx::AT_CFA {

@@ -1,13 +1,13 @@
-//! An entry of a record: two words.
+//! An entry of the Python part of a record: two words.
 
-/// A frame, the end of a group, or, behind all of these, a task of asyncio that ran, and those that
-/// await it.
+/// A Python frame, the end of a group, or, behind all of these, an asyncio task that ran or that
+/// awaits another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// An address; above, flags.
+    /// An address, and flags in the bits above it.
     place: u64,
-    /// Of a frame: where in the code, and the code object's [`check`](super::check). Of a task: the
-    /// length of its name, and the string's `state`.
+    /// Of a frame: the offset in its code, and the code object's [`check`](super::check). Of a
+    /// task: the length of its name, and the string's `state`. Of several tasks: their number.
     detail: u64,
 }
 
@@ -20,8 +20,8 @@ const ARE_SEVERAL: u64 = 1 << 58;
 const ADDRESS: u64 = (1 << 56) - 1;
 
 impl Entry {
-    /// A frame. `offset` is where in its code it is, in bytes, before the first one if
-    /// negative; `ends_group` is 1 or 0.
+    /// Makes the entry of a frame. `offset` is where in its code it is, in bytes, negative before
+    /// the first instruction; `ends_group` is 1 or 0.
     #[inline(always)]
     pub const fn frame(code: u64, offset: i32, check: u32, ends_group: u64) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Entry {
         }
     }
 
-    /// The end of a group whose outermost frame is at this address.
+    /// Makes the entry of the end of a group whose outermost frame is at this address.
     #[inline(always)]
     pub const fn end(frame: u64) -> Self {
         Self {
@@ -39,9 +39,9 @@ impl Entry {
         }
     }
 
-    /// A task, by the address of its coroutine's frame: it ran, or, if `awaits` is 1, awaits the
-    /// one before. If `has_name` is 1, and not 0, the program gave it a name, which is in the entries
-    /// behind it as far as there is room: so many characters in a string of this `state`.
+    /// Makes the entry of a task whose coroutine has its frame at `frame`. The task ran, or awaits
+    /// the one before if `awaits` is 1. If `has_name` is 1, the program gave it a name of `length`
+    /// characters in a string of this `state`, and the entries behind have room for some of it.
     #[inline(always)]
     pub const fn task(frame: u64, awaits: u64, has_name: u64, length: u32, state: u32) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Entry {
         }
     }
 
-    /// So many tasks await the one before: which is not told. 0 if what awaits it was not looked at.
+    /// Makes the entry of `count` tasks that await the one before and are not listed; 0 if unknown.
     #[inline(always)]
     pub const fn several(count: u64) -> Self {
         Self {
@@ -72,17 +72,17 @@ impl Entry {
         self.place & IS_FRAME != 0
     }
 
-    /// A task, whose coroutine has its frame at [`Entry::address`]; or several.
+    /// Returns whether this is a task, whose coroutine has its frame at the address, or several.
     pub const fn is_task(self) -> bool {
         self.place & IS_TASK != 0
     }
 
-    /// It awaits the task before.
+    /// Returns whether the task awaits the one before.
     pub const fn awaits(self) -> bool {
         self.place >> AWAITS & 1 != 0
     }
 
-    /// How many tasks await the one before, 0 if that is not known; `None` if it is one.
+    /// Returns how many tasks await the one before, 0 if unknown. Returns None for a single task.
     pub const fn are_several(self) -> Option<u64> {
         match self.place & ARE_SEVERAL {
             0 => None,
@@ -90,7 +90,7 @@ impl Entry {
         }
     }
 
-    /// Characters of the name of a task and its `state`; `None` if it has no name.
+    /// Returns the length of a task's name and the string's `state`. Returns None without a name.
     pub const fn task_name(self) -> Option<(u32, u32)> {
         match self.place >> HAS_NAME & 1 {
             0 => None,
@@ -98,20 +98,22 @@ impl Entry {
         }
     }
 
-    /// Whether the group ends here, this entry included.
+    /// Returns whether the group ends here, this entry included.
     pub const fn ends_group(self) -> bool {
         self.place & ENDS_GROUP != 0
     }
 
-    /// The address of the code object of a frame, or of the frame of what is none.
+    /// Returns the address of a frame's code object; for any other entry, the address of a frame.
     pub const fn address(self) -> u64 {
         self.place & ADDRESS
     }
 
+    /// Returns the offset of a frame in its code, in bytes.
     pub const fn offset(self) -> i32 {
         self.detail as u32 as i32
     }
 
+    /// Returns the [`check`](super::check) of a frame's code object.
     pub const fn check(self) -> u32 {
         (self.detail >> 32) as u32
     }

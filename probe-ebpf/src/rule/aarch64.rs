@@ -13,8 +13,8 @@ pub mod saved {
     pub const LINK: u32 = 2;
 }
 
-/// What a CFA may be counted from: [`Extended::base`]. From [`X30`](base::X30) on they are in the
-/// order of [`Walk::scratch`](crate::walk::Walk::scratch), and known in an interrupted
+/// What a CFA may be counted from: [`Extended::base`]. From [`X30`](base::X30) on, registers are
+/// in the order of [`Walk::scratch`](crate::walk::Walk::scratch), and known in an interrupted
 /// function only.
 #[allow(missing_docs, reason = "each stands for the register of its name")]
 pub mod base {
@@ -44,18 +44,18 @@ pub const SCRATCH: [u8; 14] = [30, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20,
 /// The parts of an [`Extended`] rule: `cfa = base + offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// One of [`base`].
+    /// The register that the CFA is counted from: one of [`base`].
     pub base: u8,
     /// What is added to the base.
     pub offset: i32,
-    /// How far from the CFA x29 was saved, if it was.
+    /// The offset from the CFA at which x29 was saved. None if it was not saved.
     pub x29: Option<i32>,
-    /// How far from the CFA x30 was saved, if it was.
+    /// The offset from the CFA at which x30 was saved. None if it was not saved.
     pub x30: Option<i32>,
 }
 
 impl Frame {
-    /// The rule that says it.
+    /// Returns the extended rule with these parts.
     pub const fn pack(self) -> Extended {
         let (caller_rbp, rbp_offset) = match self.x29 {
             Some(at) => (1, at),
@@ -76,7 +76,7 @@ impl Frame {
         }
     }
 
-    /// What a rule says.
+    /// Returns the parts of an extended rule.
     #[inline(always)]
     pub const fn unpack(rule: &Extended) -> Frame {
         Frame {

@@ -1,16 +1,16 @@
-//! Where in the array of threads a thread is kept: a table of our own.
+//! The table that says where in the array of threads each thread is kept.
 //!
 //! At each switch two threads are looked up, and one at each wake-up. The kernel's hash maps do
-//! that behind calls of helpers; this is a few comparisons in a line or two of memory.
+//! that by calls of helpers; here it is a few comparisons in one or two cache lines.
 //!
-//! The lower bits of a thread's number choose a *row* of sixteen words, in any of which the number
-//! may stand. Where it stands in all rows is where the thread is kept in the array. The kernel hands out
-//! numbers one after the other, so that rows fill evenly: where numbers end at 32,768, as many threads as there
-//! are fit.
+//! The lower bits of a thread's number choose a *row* of sixteen words, and the number may stand in
+//! any of them. The index of that word in the whole table is the thread's index in the array. The
+//! kernel hands out numbers one after the other, so that rows fill evenly: where the largest number
+//! is 32,768, there is room for every thread.
 //!
 //! The kernel side and user space both add threads:
 //!
-//! 1. A word that is [`FREE`] becomes [`BUSY`] in one step: the place belongs to who did that.
+//! 1. A word that is [`FREE`] becomes [`BUSY`] in one step: whichever side did that has the place.
 //! 2. The thread is written to the array.
 //! 3. The word becomes its number, and the thread is found.
 //!
@@ -19,28 +19,28 @@
 
 use crate::atomic::exchange_if;
 
-/// Rows; a power of two.
+/// Number of rows; a power of two.
 pub const ROWS: usize = 2048;
 
-/// Words in a row; a power of two.
+/// Number of words in a row; a power of two.
 pub const WAYS: usize = 16;
 
-/// Threads whose waits can be followed, 272 bytes each.
+/// Maximum number of threads whose waits are followed, 272 bytes each.
 pub const PLACES: usize = ROWS * WAYS;
 
-/// No thread has this number: the place is free.
+/// The word of a free place. No thread has this number.
 pub const FREE: u64 = 0;
 
-/// No thread has this number either: the place is taken, and its thread not written yet.
+/// The word of a place whose thread is still being written. No thread has this number either.
 pub const BUSY: u64 = u64::MAX;
 
-/// The first place of the row of a thread.
+/// Returns the first place of a thread's row.
 #[inline(always)]
 pub const fn row_of(tid: u32) -> usize {
     (tid as usize & (ROWS - 1)) * WAYS
 }
 
-/// Which place of a row a thread has. `None` if it is not kept there.
+/// Returns which place of its row a thread has. Returns None if it is not in the row.
 ///
 /// # Safety
 ///
@@ -58,11 +58,11 @@ pub unsafe fn find(row: *const u64, tid: u32) -> Option<usize> {
     None
 }
 
-/// Takes a free place of a row. `None` if there is none.
+/// Claims a free place of a row. Returns None if there is none.
 ///
 /// # Safety
 ///
-/// As of [`find`].
+/// As for [`find`].
 #[inline(always)]
 pub unsafe fn claim(row: *mut u64) -> Option<usize> {
     let mut way = 0;

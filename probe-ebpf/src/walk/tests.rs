@@ -4,7 +4,7 @@ use crate::table::Words;
 use std::vec;
 use std::vec::Vec;
 
-/// A pool that begins with a page index, right behind it its page block.
+/// A pool that begins with a page index, with its page block right behind it.
 struct Pool(Vec<u32>);
 
 #[derive(Clone)]

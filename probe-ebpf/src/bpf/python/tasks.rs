@@ -1,9 +1,9 @@
-//! The tasks of asyncio behind the Python frames of the current thread: the one that it runs, the one
-//! that awaits that, and so on.
+//! The asyncio tasks behind the Python frames of the current thread: the task that it runs, the
+//! one that awaits that task, and so on.
 //!
-//! Tasks of one event loop are run by one thread, which is interrupted: which of them awaits which
-//! stands still as well. Whether a task is the one that this thread runs is for user space to judge:
-//! its coroutine's frame is one of the thread's frames then.
+//! One thread runs all tasks of an event loop. It is interrupted, so meanwhile no task starts or
+//! stops awaiting another. User space judges whether a task is the one that this thread runs: then
+//! its coroutine's frame is one of the thread's frames.
 
 use super::super::maps::Scratch;
 use super::{Place, TAG, code_entry, read};
@@ -18,7 +18,7 @@ use probe_ebpf::python::{
 
 const RUNNING_BYTES: usize = RUNNING_MAX * dict::WORDS * 8;
 
-/// Writes the tasks behind the frames of a thread with this state.
+/// Writes the tasks behind the frames of a thread; `thread` is the address of its state.
 #[inline(always)]
 pub fn add(scratch: *mut Scratch, layout: &Layout, thread: u64) {
     if layout.tasks.name == NONE {
@@ -42,7 +42,7 @@ fn follow(_place: Place) {
     super::super::without_loop::repeat(TASK_STEPS as u32, |_| python_task());
 }
 
-/// One task or other future.
+/// Takes one step, to one task or other future.
 #[cfg(feature = "without_loop")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -50,7 +50,7 @@ extern "C" fn python_task() -> u64 {
     super::in_place(one_step)
 }
 
-/// Finds the tasks that may be the one which the thread runs.
+/// Finds the tasks one of which the thread may run: the running task of each event loop.
 #[inline(always)]
 fn begin(scratch: *mut Scratch, tasks: &TaskLayout, thread: u64) {
     // SAFETY: the pointer comes from a map and was checked there.
@@ -67,7 +67,7 @@ fn begin(scratch: *mut Scratch, tasks: &TaskLayout, thread: u64) {
     let entries = keys.wrapping_add(dict::HEAD).wrapping_add(1 << bits);
     let used = read(keys.wrapping_add(dict::USED));
     let running = &raw mut python.running as *mut c_void;
-    // SAFETY: there is room for so much; the helper checks the address, and leaves zeros on a fault.
+    // SAFETY: there is room for that many bytes; the helper checks the address, or leaves zeros.
     unsafe {
         helpers::bpf_probe_read_user(running, RUNNING_BYTES as u32, entries as *const c_void)
     };
@@ -78,8 +78,8 @@ fn begin(scratch: *mut Scratch, tasks: &TaskLayout, thread: u64) {
     };
 }
 
-/// The loop's body: one task or other future, or on to the next task that may run. Not exported:
-/// the kernel demands a static function.
+/// The loop's body: reads one task or other future, or goes on to the next task that may run. Not
+/// exported: the kernel demands a static function.
 unsafe extern "C" fn one_step(_index: u32, place: *mut c_void) -> i64 {
     let place = place as *const Place;
     // SAFETY: `add` passes its own `place`, which outlives the loop.
@@ -105,7 +105,7 @@ unsafe extern "C" fn one_step(_index: u32, place: *mut c_void) -> i64 {
     let flags = read(read(name.wrapping_add(object::TYPE)).wrapping_add(TYPE_FLAGS));
     let length = read(name.wrapping_add(TEXT_LENGTH as u64)) as u32;
     let text_state = read(name.wrapping_add(TEXT_STATE as u64)) as u32;
-    // All of this without a branch, as the kernel would check what follows once for each way.
+    // All of this without a branch, as the verifier would check what follows once for each path.
     let has_name = flags >> IS_TEXT & 1;
     let start = TEXT_WIDE - (TEXT_WIDE - TEXT_ASCII) * (text_state >> 6 & 1) as u64;
     let bytes = length as u64 * (text_state >> 2 & 7) as u64 * has_name;
@@ -114,21 +114,21 @@ unsafe extern "C" fn one_step(_index: u32, place: *mut c_void) -> i64 {
     } else {
         bytes
     };
-    // Another future has no coroutine and no name: what is written of it is written over.
+    // Another future has no coroutine and no name: what is written for it is overwritten later.
     let is_task = match tasks.is_task {
         NONE => 1,
         at => read(task.wrapping_add(at as u64)) & 1,
     };
     let awaits = state.python.awaits;
     let (place, detail) = Entry::task(frame, awaits, has_name, length, text_state).words();
-    // Read and checked where it is used: Linux 6.1 forgets what was checked of a value if that
-    // was put on the stack before.
+    // Read and checked right where it is used: the verifier of Linux 6.1 does not apply a check to
+    // the copy of a value that was put on the stack before.
     // SAFETY: the state is a value of a map, which only this program writes to meanwhile.
     let position = unsafe { (&raw const state.position).read_volatile() } as usize;
     if position > FRAMES_MAX - 2 * TASK_ENTRIES {
         return 1;
     }
-    // SAFETY: the position was checked to leave room for so much; the helper checks the address.
+    // SAFETY: the position was checked to leave room for all of it; the helper checks the address.
     unsafe {
         let entries = (&raw mut state.frames as *mut u64).add(position);
         let text = entries.add(2) as *mut c_void;
@@ -140,7 +140,7 @@ unsafe extern "C" fn one_step(_index: u32, place: *mut c_void) -> i64 {
         *entries = place;
         *entries.add(1) = detail;
     }
-    // Where it goes on when what it awaits is done.
+    // Where the task goes on when what it awaits is done.
     let code = read(frame.wrapping_add(layout.frame_code as u64)) & !TAG;
     let instruction = read(frame.wrapping_add(layout.frame_instruction as u64));
     let (place, detail) = match code_entry(state, layout, code, instruction, 0) {
@@ -182,7 +182,7 @@ unsafe extern "C" fn one_step(_index: u32, place: *mut c_void) -> i64 {
     0
 }
 
-/// What awaits a task or other future; 0 if nothing does, or if that cannot be told.
+/// Returns what awaits a task or other future; 0 if nothing does, or if that is not known.
 #[inline(always)]
 fn awaiting(task: u64, tasks: &TaskLayout) -> u64 {
     if tasks.awaited_by != NONE {
@@ -190,7 +190,7 @@ fn awaiting(task: u64, tasks: &TaskLayout) -> u64 {
     }
     // A task that waits for this one has registered a callback, which is called when this one is
     // done. The callback leads to that task. It is believed if it is a task of the same kind and
-    // says itself that it waits for this one.
+    // itself has this one as what it waits for.
     let callback = read(task.wrapping_add(tasks.callback as u64));
     let kind = read(task.wrapping_add(object::TYPE));
     // A method that is bound to a task which waits for this one: `await`.
@@ -198,7 +198,7 @@ fn awaiting(task: u64, tasks: &TaskLayout) -> u64 {
     if found != 0 {
         return found;
     }
-    // A function that knows a future for which a task waits: `gather` and `wait`.
+    // A function whose closure has a future for which a task waits: `gather` and `wait`.
     let closure = read(callback.wrapping_add(object::CLOSURE));
     let cell = read(closure.wrapping_add(object::CELL));
     let future = read(cell.wrapping_add(object::CELL_CONTENT));
@@ -219,7 +219,7 @@ fn awaiting(task: u64, tasks: &TaskLayout) -> u64 {
     verify(parent, future, kind, tasks)
 }
 
-/// The task that a method is bound to, if that waits for a future; else 0.
+/// Returns the task that a method is bound to, if that task waits for the future; else 0.
 #[inline(always)]
 fn waiter(method: u64, future: u64, kind: u64, tasks: &TaskLayout) -> u64 {
     verify(
@@ -230,7 +230,7 @@ fn waiter(method: u64, future: u64, kind: u64, tasks: &TaskLayout) -> u64 {
     )
 }
 
-/// A task, if it is one and waits for this future; else 0.
+/// Returns `task`, if it is a task and waits for this future; else 0.
 #[inline(always)]
 fn verify(task: u64, future: u64, kind: u64, tasks: &TaskLayout) -> u64 {
     let waits_for = read(task.wrapping_add(tasks.waits_for as u64));

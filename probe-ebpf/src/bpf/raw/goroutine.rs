@@ -1,17 +1,17 @@
 //! Where the stack of a goroutine ends. It lies in Go's heap, whose mapping goes on for
-//! megabytes that have nothing to do with it.
+//! megabytes that have nothing to do with the stack.
 
 use super::super::memory::user_word;
 use super::super::registers::thread_base;
 
-/// What is copied above the end that Go's runtime tells: on the stack of a thread of C, which
-/// runs Go, the frames of C that led there are above it.
+/// Bytes that are copied above the end that Go's runtime knows: if a thread of C runs Go on its
+/// own stack, the frames of C that called Go are above that end.
 const CALLERS_BYTES: u64 = 4096;
 
 /// No stack of Go is larger unless the program asks for it (`debug.SetMaxStack`).
 const STACK_MAX: u64 = 1 << 30;
 
-/// The address behind the stack that `sp` is in, if the thread runs Go and says so; else 0.
+/// Returns the end of the stack that `sp` is in, if the thread runs Go and says so; else 0.
 ///
 /// The runtime keeps the address of the running goroutine's `g` one word below the thread's
 /// `fs` (`runtime/asm_amd64.s`), and a `g` begins with the bounds of its stack. In a program

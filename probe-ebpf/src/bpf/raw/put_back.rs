@@ -1,5 +1,5 @@
-//! Return addresses in a copy of a stack that the kernel has replaced for probes at the ends of
-//! functions: whoever walks the copy knows nothing of them, and later nobody does.
+//! Puts back, in a copy of a stack, the return addresses that the kernel has replaced for probes at
+//! the ends of functions: user space, which walks the copy later, cannot know them.
 
 use super::super::current_task::current_task;
 use super::super::hit::return_address_at;
@@ -18,7 +18,7 @@ const WORD: u64 = size_of::<u64>() as u64;
 
 /// Puts the real return addresses into the part of a stack that was just copied.
 ///
-/// Exported and with a plain number only, so that the kernel verifies it once by itself.
+/// Exported, and with a plain number only, so that the verifier checks it once by itself.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn put_back_returns(copied: u64) -> u64 {
@@ -36,7 +36,7 @@ pub extern "C" fn put_back_returns(copied: u64) -> u64 {
     // SAFETY: a per-CPU value of this CPU.
     unsafe {
         let slot = (*raw).raw.registers.sp;
-        // Of the newest one the kernel has not noted yet what it replaced.
+        // The kernel may not have noted yet which address it replaced last.
         put_back(raw, slot, return_address_at(slot));
         (*raw).instance = kernel_word(utask + UTASK_RETURNS_OFFSET.load() as u64);
     }
@@ -58,7 +58,7 @@ fn put_back_all() {
     super::super::without_loop::repeat(DEPTH_MAX, |_| put_back_next());
 }
 
-/// Puts back the next of them.
+/// Puts back the next return address.
 #[cfg(feature = "without_loop")]
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -67,13 +67,13 @@ extern "C" fn put_back_next() -> u64 {
     unsafe { put_back_one(0, core::ptr::null_mut()) as u64 }
 }
 
-/// The loop's body: one `return_instance` of the thread. 1 behind the last one. Not exported:
-/// the kernel demands a static function.
+/// The loop's body: one `return_instance` of the thread. Returns 1 behind the last one. Not
+/// exported: the kernel demands a static function.
 unsafe extern "C" fn put_back_one(_index: u32, _context: *mut c_void) -> i64 {
     let Some(raw) = this_cpus() else {
         return 1;
     };
-    // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
+    // SAFETY: a per-CPU value that nothing else on this CPU uses meanwhile.
     let instance = unsafe { (*raw).instance };
     if instance == 0 {
         return 1;
@@ -86,7 +86,7 @@ unsafe extern "C" fn put_back_one(_index: u32, _context: *mut c_void) -> i64 {
     0
 }
 
-/// Puts `address` to where the copy has what stood at `slot`, if that is the kernel's.
+/// Writes `address` where the copy has the word of `slot`, if that is an address of the kernel's.
 #[inline(always)]
 fn put_back(raw: *mut RawScratch, slot: u64, address: u64) {
     const LAST: u64 = (RAW_PAGES * PAGE_BYTES) as u64 - WORD;
@@ -98,8 +98,8 @@ fn put_back(raw: *mut RawScratch, slot: u64, address: u64) {
             return;
         }
         let word = (&raw mut (*raw).stack as *mut u8).add(at as usize) as *mut u64;
-        // The kernel's code for the ends of calls is at the beginning of a page. Anything else
-        // is a function's that was left by a jump.
+        // The kernel's code for the ends of calls is at the beginning of a page. Any other word
+        // belongs to a later function: the probed one was left by a jump.
         if word.read_unaligned() & (PAGE_BYTES as u64 - 1) == 0 {
             word.write_unaligned(address);
         }

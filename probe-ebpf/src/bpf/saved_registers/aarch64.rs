@@ -1,5 +1,5 @@
-//! The registers of AArch64. Programs get the kernel's `user_pt_regs`, which is also what its
-//! own `pt_regs` begin with (arch/arm64/include/asm/ptrace.h).
+//! The registers of AArch64. Programs get the kernel's `user_pt_regs`, with which the kernel's
+//! own `pt_regs` begin as well (arch/arm64/include/asm/ptrace.h).
 
 use super::super::maps::Scratch;
 use aya_ebpf::bindings::pt_regs;
@@ -8,31 +8,31 @@ use probe_ebpf::status;
 /// Bits of `pstate`: where the code ran, `PSR_MODE_MASK`. User code of 64 bits has none set.
 const MODE: u64 = 0x1f;
 
-/// Of them, that which says code of 32 bits: `PSR_MODE32_BIT`. User code has no other.
+/// The bit of these for code of 32 bits: `PSR_MODE32_BIT`. User code has no other bit set.
 const MODE_32: u64 = 0x10;
 
-/// Whether these are of user code.
+/// Returns whether these are registers of user code.
 #[inline(always)]
 pub fn is_user(registers: *const pt_regs) -> bool {
     // SAFETY: registers that the kernel has saved; a plain load that the verifier knows.
     unsafe { (*registers).pstate & (MODE & !MODE_32) == 0 }
 }
 
-/// The pc.
+/// Returns the pc.
 #[inline(always)]
 pub fn pc(registers: *const pt_regs) -> u64 {
     // SAFETY: as above.
     unsafe { (*registers).pc }
 }
 
-/// The stack pointer.
+/// Returns the stack pointer.
 #[inline(always)]
 pub fn sp(registers: *const pt_regs) -> u64 {
     // SAFETY: as above.
     unsafe { (*registers).sp }
 }
 
-/// The registers that an interrupt of user code has saved.
+/// Copies the registers that an interrupt of user code has saved.
 #[inline(always)]
 pub fn interrupted(interrupted: *const pt_regs, scratch: *mut Scratch) {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
@@ -61,7 +61,7 @@ pub fn interrupted(interrupted: *const pt_regs, scratch: *mut Scratch) {
     }
 }
 
-/// Whether there is a stack to walk. Threads of the kernel have a mode of the kernel.
+/// Returns whether there is a stack to walk. Threads of the kernel have a mode of the kernel.
 #[inline(always)]
 fn status_for(pstate: u64) -> u32 {
     match pstate & MODE {

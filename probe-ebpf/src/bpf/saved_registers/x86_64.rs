@@ -1,4 +1,4 @@
-//! The registers of x86-64. Their places in `pt_regs` are part of its ABI.
+//! The registers of x86-64. Their places in `pt_regs` are part of the kernel's ABI.
 
 use super::super::maps::Scratch;
 use aya_ebpf::bindings::pt_regs;
@@ -10,28 +10,28 @@ use probe_ebpf::{Registers, status};
 /// `cs` of 32-bit user code, `__USER32_CS` of the x86-64 kernel.
 const USER32_CS: u64 = 0x23;
 
-/// Whether these are of user code.
+/// Returns whether these are registers of user code.
 #[inline(always)]
 pub fn is_user(registers: *const pt_regs) -> bool {
     // SAFETY: registers that the kernel has saved; a plain load that the verifier knows.
     unsafe { (*registers).cs & 3 == 3 }
 }
 
-/// The pc.
+/// Returns the pc.
 #[inline(always)]
 pub fn pc(registers: *const pt_regs) -> u64 {
     // SAFETY: as above.
     unsafe { (*registers).rip }
 }
 
-/// The stack pointer.
+/// Returns the stack pointer.
 #[inline(always)]
 pub fn sp(registers: *const pt_regs) -> u64 {
     // SAFETY: as above.
     unsafe { (*registers).rsp }
 }
 
-/// The registers that an interrupt of user code has saved.
+/// Copies the registers that an interrupt of user code has saved.
 #[inline(always)]
 pub fn interrupted(interrupted: *const pt_regs, scratch: *mut Scratch) {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
@@ -60,7 +60,7 @@ pub fn interrupted(interrupted: *const pt_regs, scratch: *mut Scratch) {
     }
 }
 
-/// Reads what a task entered the kernel with.
+/// Reads the registers with which a task entered the kernel.
 #[inline(always)]
 pub fn read_entry(
     entry: *const pt_regs,
@@ -72,7 +72,7 @@ pub fn read_entry(
         read_kernel(&mut registers.ip, &raw const (*entry).rip);
         read_kernel(&mut registers.sp, &raw const (*entry).rsp);
         read_kernel(&mut registers.bp, &raw const (*entry).rbp);
-        // A page fault can hit where a cfa is counted from r10; a system call
+        // A page fault can hit code whose CFA is counted from r10; a system call
         // cannot.
         read_kernel(&mut scratch[0], &raw const (*entry).r10);
         read_kernel(&mut scratch[1], &raw const (*entry).rax);
@@ -91,7 +91,7 @@ pub fn read_entry(
     }
 }
 
-/// Whether there is a stack to walk: by the code segment.
+/// Returns whether there is a stack to walk: by the code segment.
 #[inline(always)]
 fn status_for(cs: u64) -> u32 {
     if cs & 3 != 3 {

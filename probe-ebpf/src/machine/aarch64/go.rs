@@ -6,21 +6,21 @@ use crate::status;
 use crate::walk::{Machine as _, Walk, return_to};
 use crate::world::World;
 
-// In `runtime.g`: the thread, and what a switch saves; see src/runtime/runtime2.go of Go.
+// Offsets in `runtime.g`: the thread, and what a switch saves; see src/runtime/runtime2.go of Go.
 const THREAD: u64 = 48;
 const SAVED_SP: u64 = 56;
 const SAVED_PC: u64 = 64;
 
-/// What `runtime.systemstack` has on the goroutine's stack: its return address and what makes
-/// that a multiple of 16.
+/// Bytes of the frame of `runtime.systemstack` on the goroutine's stack: its return address,
+/// and padding to a multiple of 16.
 const CALLED_FRAME: u64 = 16;
 
-/// See [`base::GOROUTINE`](crate::rule::base::GOROUTINE). Go code has its `runtime.g` in x28; here
-/// that must be the one of the thread's own stack, or x28 is something else.
+/// Takes the step of [`GOROUTINE`](crate::rule::base::GOROUTINE). Go code has its `runtime.g` in
+/// x28; here that must be the one of the thread's own stack, or x28 holds something else.
 ///
 /// `runtime.systemstack` saves its own frame: the return address is at the saved stack pointer,
 /// and x29 in the word below. `runtime.morestack` saves the registers of the function that has
-/// no room, before that has a frame: pc, sp, x29, and its return address in the word before x29.
+/// no room, before it makes its frame: pc, sp, x29, and the return address in the word before x29.
 #[inline(always)]
 pub fn goroutine_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u32 {
     let own = walk.scratch[X28];
@@ -34,14 +34,14 @@ pub fn goroutine_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W)
     let at = current.wrapping_add(i64::from(rule.rbp_offset) as u64);
     let is_called = rule.deref != 0;
     let pair = if is_called { sp } else { at };
-    // x29 and what is beside it: above on the stack, below in the goroutine.
+    // On the stack x29 is `below` and the return address `above`; in `runtime.g` it is reversed.
     let below = world.read_or_zero(pair.wrapping_sub(8));
     let above = world.read_or_zero(pair);
     if own == 0 || of_thread != own || current == own {
         return status::SWITCHED;
     }
     if current == 0 {
-        // Let go of: the scheduler works for itself.
+        // The thread has let go of its goroutine: the scheduler works for itself.
         return status::END;
     }
     if sp < low || sp >= high {

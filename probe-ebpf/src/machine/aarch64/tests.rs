@@ -5,7 +5,7 @@ use crate::world::tests::Stack;
 use std::vec;
 use std::vec::Vec;
 
-/// What signs an address in these tests.
+/// The signature that addresses have in these tests.
 const SIGNATURE: u64 = 0x5a << 48;
 
 fn at(sp: u64, bp: u64) -> Walk {
@@ -22,7 +22,7 @@ fn at(sp: u64, bp: u64) -> Walk {
     }
 }
 
-/// The same behind a call.
+/// Like [`at`], for a frame that has made a call.
 fn behind_a_call(sp: u64, bp: u64) -> Walk {
     Walk {
         is_leaf: 0,
@@ -64,14 +64,14 @@ fn a_leaf_returns_by_its_link_register() {
     let rule = Rule::new(kind::SP, 0, saved::NOTHING, 0);
     let walk = with_link(0x40_2000 | SIGNATURE, at(0x7000, 5));
     let walk = check(rule, walk, Stack::new(&[]), Ok((0x40_2000, 0x7000, 5)));
-    // The caller has called: x30 is not its own.
+    // This frame has made a call: x30 is not its own.
     check(rule, walk, Stack::new(&[]), Err(status::STUCK));
-    // With room for locals.
+    // A frame with room for locals.
     let rule = Rule::new(kind::SP, 4, saved::NOTHING, 0);
     let walk = with_link(0x40_2000, at(0x7000, 5));
     let walk = check(rule, walk, Stack::new(&[]), Ok((0x40_2000, 0x7020, 5)));
     check(rule, walk, Stack::new(&[]), Err(status::UNSUPPORTED));
-    // Nobody called it.
+    // A function that no other called.
     let walk = with_link(0, at(0x7000, 5));
     check(rule, walk, Stack::new(&[]), Err(status::END));
 }
@@ -148,7 +148,7 @@ fn registers_saved_apart() {
     let (rule, stack) = extended(apart, &words);
     let called = behind_a_call(0x7000, 5);
     check(rule, called, stack, Ok((0x40_2000, 0x7020, 0x7777)));
-    // Only the frame pointer is saved, and the return address still where it came.
+    // Only the frame pointer is saved; the return address is still in its register.
     let (rule, stack) = extended(Frame { x30: None, ..apart }, &words);
     let walk = with_link(0x40_3000, at(0x7000, 5));
     let walk = check(rule, walk, stack, Ok((0x40_3000, 0x7020, 0x7777)));
@@ -187,7 +187,7 @@ fn a_signal_frame_restores_everything_and_its_pc_is_exact() {
     let stack = Stack::new(&words);
     let walk = check(rule, called, stack, Ok((0x40_5000, 0x9000, 0x7300)));
     assert_eq!(walk.is_exact, 1);
-    // It interrupted a leaf, whose link register was saved with the others.
+    // The signal interrupted a leaf function, whose link register was saved with the others.
     let leaf = Rule::new(kind::SP, 0, saved::NOTHING, 0);
     let walk = check(leaf, walk, Stack::new(&[]), Ok((0x40_6000, 0x9000, 0x7300)));
     assert_eq!(walk.is_exact, 0);
@@ -223,7 +223,7 @@ fn behind_a_frame_pointer_the_record_takes_the_stack_pointers_place() {
         Ok((0x40_2000, 0x7048, 0x7080)),
     );
     assert_eq!(next.links, 0);
-    // Its own frame pointer tells as well.
+    // Its own frame pointer leads to the record as well.
     let by_record = Rule::new(kind::BP, 5, saved::PAIR, 5);
     check(
         by_record,
@@ -231,7 +231,7 @@ fn behind_a_frame_pointer_the_record_takes_the_stack_pointers_place() {
         Stack::new(&words),
         Ok((0x40_2000, 0x7048, 0x7080)),
     );
-    // What else counts from the stack pointer cannot be left.
+    // Any other rule that counts from the stack pointer cannot be applied.
     let alone = Rule::new(kind::SP, 6, saved::LINK, 5);
     check(alone, walk, Stack::new(&words), Err(status::IMPLAUSIBLE));
     let signal = Rule::special(special::SIGNAL);
@@ -374,7 +374,7 @@ fn from_the_runtime_to_its_goroutine() {
         };
         (Rule::new(kind::EXTENDED, 0, 0, 0), stack)
     }
-    // Ours at 0x7000, its thread at 0x7040, the goroutine at 0x7060, its stack from 0x7100 on.
+    // Our `g` at 0x7000, its thread at 0x7040, the goroutine at 0x7060, its stack from 0x7100 on.
     let mut words = [0u64; 40];
     words[6] = 0x7040;
     (words[8], words[9]) = (0x7000, 0x7060);
@@ -401,7 +401,7 @@ fn from_the_runtime_to_its_goroutine() {
     let (rule, stack) = special(goroutine, &words);
     let at_entry = check(rule, walk, stack, Ok((0x40_5000, 0x7110, 0x7777)));
     assert_eq!((at_entry.scratch[X30], at_entry.is_exact), (0x40_6000, 1));
-    // The goroutine was let go of.
+    // The thread has let go of its goroutine.
     let mut without = words;
     without[9] = 0;
     let (rule, stack) = special(called, &without);
@@ -411,7 +411,7 @@ fn from_the_runtime_to_its_goroutine() {
     without[19] = 0;
     let (rule, stack) = special(called, &without);
     check(rule, walk, stack, Err(status::SWITCHED));
-    // x28 is something else.
+    // x28 holds something else.
     walk.scratch[X28] = 0x7008;
     let (rule, stack) = special(called, &words);
     check(rule, walk, stack, Err(status::SWITCHED));

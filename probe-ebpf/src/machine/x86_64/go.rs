@@ -7,10 +7,10 @@ use crate::status;
 use crate::walk::{Walk, return_to};
 use crate::world::World;
 
-/// From C to the goroutine that called it, see [`base::CGO_CALL`].
+/// Takes the step from C to the goroutine that called it, see [`base::CGO_CALL`].
 #[inline(always)]
 pub fn cgo_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u32 {
-    /// Of the stack's end in `runtime.g`.
+    /// Offset of the stack's end in `runtime.g`.
     const STACK_END: u64 = 8;
     let at = walk
         .registers
@@ -19,7 +19,7 @@ pub fn cgo_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u3
     let depth = world.read_or_zero(at.wrapping_sub(8));
     let goroutine = world.read_or_zero(at);
     let end = world.read_or_zero(goroutine.wrapping_add(STACK_END));
-    // Without a goroutine there is nothing to read, and nothing to count from.
+    // Without a goroutine, `depth` is the stack pointer itself.
     let from = if goroutine == 0 {
         depth
     } else {
@@ -37,13 +37,13 @@ pub fn cgo_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u3
     return_to(ip, cfa, bp, walk)
 }
 
-/// From the runtime to the goroutine that it works for, see
-/// [`base::GOROUTINE`]. Go code has its `runtime.g` in r14; here that must be
-/// the one of the thread's own stack, or r14 is something else.
+/// Takes the step from the runtime to the goroutine that it works for, see
+/// [`base::GOROUTINE`]. Go code has its `runtime.g` in r14; here that must be the one
+/// of the thread's own stack, or r14 holds something else.
 #[inline(always)]
 pub fn goroutine_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u32 {
-    // In `runtime.g`: the stack, the thread, and what a switch saves; see
-    // src/runtime/runtime2.go.
+    // Offsets in `runtime.g`, which begins with the bounds of its stack: the thread, and
+    // what a switch saves; see src/runtime/runtime2.go.
     const THREAD: u64 = 48;
     const SAVED_SP: u64 = 56;
     let own = walk.scratch[scratch(base::R14)];
@@ -60,7 +60,7 @@ pub fn goroutine_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W)
         return status::SWITCHED;
     }
     if current == 0 {
-        // Let go of: the scheduler works for itself.
+        // The thread has let go of its goroutine: the scheduler works for itself.
         return status::END;
     }
     if sp < low || sp >= high {

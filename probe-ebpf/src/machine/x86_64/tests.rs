@@ -203,7 +203,7 @@ fn a_start_written_by_hand_is_the_root() {
     check(hole, walk, Stack::new(&[]), Err(status::CHAIN_END));
     walk.is_leaf = 0;
     check(hole, walk, Stack::new(&[]), Err(status::END));
-    // Code made at run time may, as well.
+    // So may code that was made at run time.
     let no_table = Rule::special(special::NO_TABLE);
     check(no_table, walk, Stack::new(&[]), Err(status::CHAIN_END));
 }
@@ -253,7 +253,7 @@ fn rbx_is_followed_from_frame_to_frame() {
     let walk = check(rule, walk, stack, Ok((0x40_2000, 0x7010, 5)));
     let (rule, stack) = extended(uses, &words);
     check(rule, walk, stack, Ok((0x40_3000, 0x7030, 5)));
-    // A step in between that does not tell.
+    // A step in between by a rule that says nothing about rbx.
     let mut walk = at(0x7000, 5);
     X86_64::begin(&mut walk);
     let plain = Rule::new(kind::SP, 2, 0, 0);
@@ -300,7 +300,7 @@ fn a_return_address_in_a_register() {
 
 #[test]
 fn from_the_runtime_to_its_goroutine() {
-    // Ours at 0x7000, its thread at 0x7040, the goroutine at 0x7060.
+    // Our `g` at 0x7000, its thread at 0x7040, the goroutine at 0x7060.
     let mut words = [0u64; 40];
     words[6] = 0x7040;
     (words[8], words[9]) = (0x7000, 0x7060);
@@ -324,12 +324,12 @@ fn from_the_runtime_to_its_goroutine() {
     };
     let (rule, stack) = extended(called, &words);
     check(rule, walk, stack, Ok((0x40_2000, 0x7110, 0x7777)));
-    // The goroutine was let go of.
+    // The thread has let go of its goroutine.
     let mut without = words;
     without[9] = 0;
     let (rule, stack) = extended(called, &without);
     check(rule, walk, stack, Err(status::END));
-    // r14 is something else.
+    // r14 holds something else.
     walk.scratch[scratch(base::R14)] = 0x7008;
     let (rule, stack) = extended(called, &words);
     check(rule, walk, stack, Err(status::SWITCHED));
