@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use test_support::{Process, Scratch, is_root_or_skip, skip, wait_for, wait_until};
 
-/// The words that start an agent in a folder.
+/// Returns the command that starts an agent in a folder.
 fn words(folder: &Path) -> Command {
     let mut command = proftop(&[
         "agent",
@@ -34,7 +34,7 @@ fn words(folder: &Path) -> Command {
     command
 }
 
-/// An agent that runs in a folder, and has samples.
+/// Starts an agent in a folder, and waits until it has samples.
 fn agent(folder: &Path) -> Process {
     let process = Process::start(words(folder).stderr(Stdio::null()));
     wait_until("samples", || {
@@ -57,7 +57,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// What is printed where the answer is no.
+/// Runs a command that must end with this code, and returns what it prints.
 fn refusal(command: &mut Command, code: i32) -> String {
     let output = run(command);
     assert_eq!(output.status.code(), Some(code));
@@ -90,7 +90,7 @@ fn it_says_how_it_is_and_saves_up_to_the_moment_when_it_is_asked() {
         said.contains("at 199 Hz since ") && said.contains("none yet"),
         "{said}"
     );
-    // A program that has run for half a second only is in what is saved next.
+    // A program that has run for only half a second is in the next file that is saved.
     let burning = Process::start_load(
         Command::new(burn())
             .args(["600", "1"])
@@ -117,7 +117,7 @@ fn it_says_how_it_is_and_saves_up_to_the_moment_when_it_is_asked() {
     let status = json(&ask(folder.path(), &["status", "--json"]));
     assert_eq!(status["saves"]["written"], 1);
     assert_eq!(status["saves"]["last"], path.to_str().unwrap());
-    // A second one takes nothing from the first.
+    // A second agent takes nothing from the first.
     let other = Scratch::new();
     assert!(refusal(&mut words(folder.path()), 1).contains("another recorder writes to"));
     let mut second = proftop(&["agent", "-o"]);
@@ -160,7 +160,7 @@ fn strangers_are_not_answered() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let _agent = agent(folder.path());
     let control = folder.join("control");
-    // On a thread that has become another user to the kernel, and ends with that.
+    // Asks on a thread that becomes another user to the kernel, and ends with that.
     let ask_as_nobody = || {
         let ask = || -> io::Result<String> {
             let nobody = Uid::from_raw(65_534);
@@ -175,7 +175,7 @@ fn strangers_are_not_answered() {
     };
     let refused = ask_as_nobody().map_err(|error| error.kind());
     assert_eq!(refused, Err(io::ErrorKind::PermissionDenied));
-    // Where the mode is set otherwise, the kernel still says who it is.
+    // If the file's mode lets others connect, the kernel still says which user it is.
     fs::set_permissions(&control, fs::Permissions::from_mode(0o666)).unwrap();
     let refused = ask_as_nobody().unwrap();
     assert!(refused.contains("only root and"), "{refused}");
@@ -283,7 +283,7 @@ fn a_full_disk_is_named_and_what_was_meant_for_it_is_kept() {
     agent.wait().unwrap();
 }
 
-/// The windows in a spool, the oldest first.
+/// Returns the windows in a spool, the oldest first.
 fn windows(spool: &Path) -> Vec<PathBuf> {
     let list = fs::read_dir(spool).unwrap();
     let mut paths: Vec<PathBuf> = list.map(|entry| entry.unwrap().path()).collect();
@@ -292,7 +292,7 @@ fn windows(spool: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The samples of recordings together.
+/// Returns the number of samples of all these recordings.
 fn samples(files: &[PathBuf]) -> u64 {
     let of = |file: &PathBuf| {
         let output = run(proftop(&["report", "--format", "json"]).arg(file));
@@ -325,7 +325,7 @@ fn each_window_is_a_recording_of_its_own_and_what_is_missing_is_told() {
     assert!(samples(&whole) > 0);
     first.kill().unwrap();
     first.wait().unwrap();
-    // Whatever the moment was, what is there is whole.
+    // Whenever the agent was killed, all files are complete.
     samples(&windows(&spool));
     let mut second = spooling();
     wait_until("a window more", || windows(&spool).len() > whole.len() + 1);
@@ -336,7 +336,7 @@ fn each_window_is_a_recording_of_its_own_and_what_is_missing_is_told() {
     let status = &json(&output)["spool"];
     assert_eq!(status["window_seconds"], 2);
     assert!(status["windows"].as_u64() > Some(2), "{status}");
-    // What was not over when the first one was killed, and what was over and not written yet.
+    // The window that was open when the first agent was killed, and those not written yet.
     let unwritten = status["unwritten"].as_u64().unwrap();
     assert!((1..=5).contains(&unwritten), "{status}");
     second.signal(Signal::TERM);

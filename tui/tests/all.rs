@@ -1,6 +1,6 @@
-//! The end-to-end tests, one file a subject. They are one program, because Cargo runs test
+//! The end-to-end tests, one file for each subject. They are one program, because Cargo runs test
 //! programs one after the other: tests that wait fill each other's time only within one.
-//! `cargo test -p proftop --test all ends::` runs those of a single file.
+//! `cargo test -p proftop --test all ends::` runs the tests of a single file.
 
 mod common;
 

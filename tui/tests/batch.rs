@@ -42,7 +42,7 @@ fn shares_are_those_of_the_work() {
         );
     }
     let samples = sum(&reports, "samples");
-    // On a busy machine the kernel, which changes threads, has its part.
+    // On a busy machine, some time goes to the kernel, which switches threads.
     let functions = reports.iter().flat_map(|report| list(report, "functions"));
     let of_user = functions.filter(|function| function["kind"] == "user");
     let of_user: u64 = of_user.map(|function| number(function, "self")).sum();
@@ -71,8 +71,8 @@ fn reports_add_up() {
     let reports = reports(&output.stdout);
     assert_eq!(reports.len(), 5);
     let last = &reports[4];
-    // Each begins where the last one ended. What came in after the last, while
-    // it waited for names, is in the counts of the run only.
+    // Each report begins where the last one ended. Samples that came after the last report,
+    // while it waited for names, are only in the counts of the whole run.
     assert!(sum(&reports, "samples") <= number(last, "samples_run"));
     assert!(sum(&reports, "lost") <= number(last, "lost_run"));
     let mut end = None;
@@ -111,7 +111,7 @@ fn a_run_to_the_end_reports_every_sample() {
     assert_eq!(last["notes"].as_array().map(Vec::is_empty), Some(false));
 }
 
-/// What `docs/batch-json.md` promises of every report.
+/// Checks what `docs/batch-json.md` promises of every report.
 fn check_sums(report: &Value) {
     let samples = number(report, "samples");
     let counts = |value: &Value| -> u64 {
@@ -136,7 +136,7 @@ fn check_sums(report: &Value) {
     assert!(report["own"]["rss_bytes"].as_u64() > Some(1 << 20));
 }
 
-/// A filter keeps some of the samples; how many, and of how many, is said.
+/// A filter keeps some of the samples; the report says how many, and of how many.
 #[test]
 fn a_filter_keeps_what_passes() {
     let Some(_machine) = shared_machine() else {
@@ -172,7 +172,7 @@ fn text_and_csv_say_the_same() {
     let burn = burning(1);
     let pid = burn.pid().to_string();
     let shared = ["-b", "-n", "1", "-d", "2", "-F", "1999", "-p", &pid];
-    // The load has the CPU time that nobody else wants: two seconds may have too few samples.
+    // The load has the lowest priority: in two seconds it may get too few samples.
     let report_of = |format: &str, samples_in: fn(&str) -> Option<&str>| {
         let mut report = String::new();
         wait_until("a report with a hundred samples", || {
@@ -216,7 +216,7 @@ fn a_short_command_is_seen() {
     assert_eq!(output.status.code(), Some(0));
     let reports = reports(&output.stdout);
     let samples = sum(&reports, "samples");
-    // 200 and those of its start; less where others want the CPU.
+    // 200 and those of proftop's start; fewer where other programs use the CPUs.
     assert!(samples <= 300, "{samples} samples");
     assert!(self_samples(&reports, BURN_FUNCTIONS[0]) > 0);
 }
@@ -233,7 +233,7 @@ fn an_interrupt_ends_with_a_report() {
     ]);
     let began = Instant::now();
     let mut proftop = start_sampling(proftop.stdout(Stdio::piped()));
-    // A report of ten minutes says nothing before.
+    // A report of ten minutes prints nothing before they are over.
     wait_for_work(burn.pid(), Duration::from_secs(1));
     proftop.signal(Signal::INT);
     let mut output = Vec::new();
@@ -300,6 +300,6 @@ fn kernel_samples_carry_both_stacks() {
             .sum()
     };
     assert!(kinds("kernel", "self") > 50);
-    // A user function above a system call has it in its total, not in its self.
+    // A user function that makes a system call has that in its total, not in its self time.
     assert!(kinds("user", "total") > kinds("user", "self") + in_kernel / 2);
 }

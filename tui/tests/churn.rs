@@ -1,22 +1,22 @@
-//! What changes under the profiler's hands, twenty times and more: numbers of processes that are
-//! used again, programs that become others, libraries that come and go at one place. No stack has
-//! functions of both.
+//! Changes of processes during sampling, twenty times and more: pids that are used again, programs
+//! that become others, libraries that are loaded in turn at the same place. No stack has functions
+//! of both sides of a change.
 
 use crate::common::{proftop, reports, run, shared_machine, text};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use test_support::{Scratch, compile};
 
-/// How often each drill changes something.
+/// How often each drill makes its change.
 const ROUNDS: u64 = 20;
 
-/// The folder with `one`, `other`, and what was recorded of them.
+/// The folder with the programs `one` and `other`, and with what was recorded of them.
 struct Drill {
     scratch: Scratch,
 }
 
 impl Drill {
-    /// Compiles the source as one and as the other. None if that is not possible here.
+    /// Compiles the source as `one` and as `other`. Returns None if that is not possible here.
     fn begin(flags: &[&str]) -> Option<Drill> {
         let drill = Drill {
             scratch: Scratch::new(),
@@ -50,7 +50,7 @@ impl Drill {
         output
     }
 
-    /// The stacks of the programs' own work, folded, and how many samples each has.
+    /// Returns the folded stacks of the programs' own work, each with its number of samples.
     fn stacks(&self) -> Vec<(String, u64)> {
         let mut command = proftop(&["export", "--format", "folded"]);
         let output = run(command.arg(self.path("kept.pft")).arg("-"));
@@ -64,8 +64,8 @@ impl Drill {
     }
 }
 
-/// Fails if a stack has functions of both. Of the samples at least this share, in percent, is
-/// whole.
+/// Fails if a stack has functions of both programs, or if fewer than `whole_min` percent of the
+/// samples have a whole stack.
 #[track_caller]
 fn check(stacks: &[(String, u64)], whole_min: u64) {
     let sum = |holds: &dyn Fn(&str) -> bool| -> u64 {
@@ -141,6 +141,6 @@ fn libraries_that_take_each_others_place_are_told_apart() {
     );
     let same: u64 = text(&output.stdout).trim().parse().expect("a number");
     assert_eq!(same, ROUNDS - 1, "they take the same place");
-    // Until a new library is known what is in it cannot be walked.
+    // Until proftop knows a new library, stacks through it cannot be walked.
     check(&drill.stacks(), 20);
 }

@@ -1,4 +1,4 @@
-//! The code of a function, of programs that are compiled for it.
+//! The screen with the code of a function, on programs that are compiled for it.
 
 use crate::common;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use test_support::{Process, compile, is_root_or_skip, wait_until};
 
-/// Nearly all of its time goes to one line.
+/// A program that spends nearly all of its time in one line.
 const SOURCE: &str = r#"
 #include <stdlib.h>
 #include <time.h>
@@ -40,7 +40,7 @@ struct Program {
 }
 
 impl Program {
-    /// `None` where there is no compiler, and then says so.
+    /// Compiles the program. Returns None where there is no compiler, and prints that.
     fn new(flags: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("hot.c"), SOURCE).expect("written");
@@ -69,11 +69,11 @@ fn selected(screen: &str) -> &str {
     row.unwrap_or_default()
 }
 
-/// The rate of a live screen, and a window in which the program gets enough samples even if a
-/// busy machine gives it little CPU time.
+/// Options of a live screen: a rate, and a window in which the program gets enough samples
+/// even if a busy machine gives it little CPU time.
 const LIVE: &str = "--window 5m -F 499";
 
-/// Starts it, and opens the code of the function that burns.
+/// Starts proftop, and opens the code of the function that burns.
 fn open_code(terminal: &Terminal, arguments: &str) {
     terminal.start(arguments);
     terminal.wait("samples", |screen| {
@@ -102,7 +102,7 @@ fn the_hot_line_is_selected_and_has_its_instructions() {
     assert!(screen.contains("│ div "), "{screen}");
     assert!(screen.contains("source: disk"), "{screen}");
     assert!(screen.contains("› divide"), "the way here: {screen}");
-    // The hardware cursor is on it, for those who read with it. Rows move while samples come.
+    // The hardware cursor is on the line, for screen readers. Rows move while samples come.
     terminal.wait("the cursor on the line", |screen| {
         let line = screen.lines().position(|line| line.starts_with('>'));
         line.is_some() && line == terminal.property("#{cursor_y}").parse().ok()
@@ -148,7 +148,7 @@ fn what_is_missing_is_said() {
     terminal.wait_for_shell();
     drop((machine, terminal));
 
-    // Without debug information, and without symbols.
+    // A program without debug information, and without symbols.
     let Some((_machine, terminal, program)) = parts(&["-s"]) else {
         return;
     };
@@ -167,7 +167,7 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
     let Some((_machine, terminal, program)) = parts(&["-g"]) else {
         return;
     };
-    // It reads a line from the terminal, which we must not do meanwhile.
+    // The editor reads a line from the terminal; proftop must not read it.
     let editor = program.path("an editor");
     let told = program.path("told");
     let script = format!(
@@ -187,7 +187,7 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
     terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
     terminal.keys(&["e"]);
     terminal.wait_for("editing");
-    // As ^Z does in an editor: the shell is back, and fg goes on.
+    // Like ^Z in an editor: the shell is back, and fg continues.
     terminal.keys(&["z", "Enter"]);
     terminal.wait("the shell", |screen| {
         screen.trim_end().ends_with(PROMPT.trim_end())
@@ -201,14 +201,14 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
     let expected = format!("+{line} {}\nquit\n", program.text("hot.c"));
     assert_eq!(fs::read_to_string(told).expect("it was told"), expected);
 
-    // Keys are ours again.
+    // The screen gets the keys again.
     terminal.keys(&["8"]);
     terminal.wait_for("[8 Health]");
     terminal.keys(&["q"]);
     terminal.wait_for_shell();
 }
 
-/// The command that is watched is the user's as well.
+/// The command that proftop watches runs as the user, too.
 #[test]
 fn under_sudo_the_editor_is_the_users() {
     let Some((_machine, terminal, program)) = parts(&["-g"]) else {
@@ -217,7 +217,7 @@ fn under_sudo_the_editor_is_the_users() {
     if !is_root_or_skip("only root can be called by another user") {
         return;
     }
-    // No account has it.
+    // No account has this number.
     let uid = "4242424";
     let mode = |path: &Path, mode| {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
@@ -264,7 +264,7 @@ fn a_recording_shows_the_same_build_alone() {
     open_code(&terminal, &format!("open {file}"));
     let screen = terminal.wait_for("another build than the one that was recorded");
     assert!(!screen.contains("│ div "), "{screen}");
-    // The recording has the lines itself.
+    // The recording itself contains the lines.
     assert!(selected(&screen).contains(HOT), "{screen}");
     terminal.keys(&["q"]);
     terminal.wait_for_shell();
@@ -288,7 +288,7 @@ fn what_runs_is_shown_not_what_lies_at_its_path() {
     terminal.wait_for_shell();
 }
 
-/// The same source as another program.
+/// Compiles the same source to another program.
 fn rebuild(source: &Path, program: &Path) {
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-g", "-Wl,--build-id", "-o"]);

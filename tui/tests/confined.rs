@@ -1,5 +1,5 @@
-//! What the threads and processes of a running proftop can still do, by what the kernel
-//! says of each.
+//! What the threads and processes of a running proftop can still do, as the kernel shows it
+//! for each.
 
 use crate::common;
 
@@ -24,7 +24,7 @@ const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
 const CHECKPOINT_RESTORE: u64 = 1 << 40;
 
-/// What `/proc/…/status` tells of a thread.
+/// The text of `/proc/…/status` of a thread.
 #[derive(Debug, Clone)]
 struct Status(String);
 
@@ -35,7 +35,7 @@ impl Status {
             .trim()
     }
 
-    /// What it may make count, which is no less than what counts.
+    /// Returns the permitted capabilities, which include the effective ones.
     fn permitted(&self) -> u64 {
         let permitted = u64::from_str_radix(self.field("CapPrm:"), 16).expect("a mask");
         let effective = u64::from_str_radix(self.field("CapEff:"), 16).expect("a mask");
@@ -48,12 +48,12 @@ impl Status {
     }
 }
 
-/// The statuses of the threads of a process, by the names of the threads.
+/// Returns the statuses of the threads of a process, by the names of the threads.
 fn threads(pid: u32) -> BTreeMap<String, Vec<Status>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
     let mut by_name: BTreeMap<String, Vec<Status>> = BTreeMap::new();
     for task in tasks.flatten() {
-        // One that has ended meanwhile is left out.
+        // A thread that has ended meanwhile is left out.
         if let Ok(status) = fs::read_to_string(task.path().join("status")) {
             let status = Status(status);
             by_name
@@ -65,7 +65,7 @@ fn threads(pid: u32) -> BTreeMap<String, Vec<Status>> {
     by_name
 }
 
-/// The process that forks readers and parsers, and those of that name.
+/// Returns the process that forks readers and parsers, and those children with this name.
 fn forked(pid: u32, name: &str) -> (Status, Vec<Status>) {
     let children = |pid: u32| -> Vec<u32> {
         let listed =
@@ -88,7 +88,7 @@ fn forked(pid: u32, name: &str) -> (Status, Vec<Status>) {
     (status(spawner).expect("it lives"), forked.collect())
 }
 
-/// A folder of this user's alone, for the caches of a test.
+/// Makes a folder that only this user can read, for the caches of a test.
 fn caches() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
@@ -148,7 +148,7 @@ fn so_have_those_of_the_screen() {
     terminal.press(b"q");
 }
 
-/// Fails if a thread may do what is not its work.
+/// Fails if a thread has rights that its work does not need.
 fn check(pid: u32) {
     let threads = threads(pid);
     let all = threads.values().flatten();
@@ -180,7 +180,7 @@ fn check(pid: u32) {
                 _ => {
                     let kernels = BPF | PERFMON | SYS_ADMIN | SYS_RAWIO;
                     assert_eq!(permitted & kernels, 0, "{name}: {permitted:x}");
-                    // The editor and commands may be such as gain rights.
+                    // Editors and commands that the user starts may be ones that gain rights.
                     assert_eq!(status.field("NoNewPrivs:"), "0", "{name}");
                 }
             }
@@ -272,7 +272,7 @@ fn a_command_has_the_rights_that_we_were_given() {
     let args = ["record", "-d", "1", "-o", "/dev/null", "-f", "--"];
     let theirs = common::run(proftop(&args).args(["sh", "-c", script]));
     let said = common::text(&theirs.stderr);
-    // Beside it there is what `record` itself says.
+    // `record` itself prints other lines as well.
     for line in common::text(&ours.stderr).lines() {
         assert!(said.lines().any(|own| own == line), "{line} in {said}");
     }

@@ -1,4 +1,4 @@
-//! Debug files of processes that have a root directory of their own: found
+//! Debug files of processes that have a root directory of their own: proftop finds them
 //! there, and only there.
 
 use crate::common;
@@ -23,7 +23,7 @@ int main(void) {
 }
 ";
 
-/// A root directory with a stripped program, and its debug file beside it all.
+/// A root directory with a stripped program, and the program's debug file outside of it.
 struct Container {
     directory: tempfile::TempDir,
     build_id: String,
@@ -38,7 +38,7 @@ impl Container {
         }
         fs::write(path("work.c"), SOURCE).unwrap();
         let (program, debug) = (path("root/opt/work"), path("work.debug"));
-        // Its own build-id: copies of one program are one by it, whoever runs them.
+        // A build-id of its own: programs with the same build-id count as one program.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let build_id = format!("feed{:08x}{number:08x}", std::process::id());
@@ -71,13 +71,13 @@ impl Container {
         self.directory.path().join(name)
     }
 
-    /// Where a debug file lies by its build-id, below some root.
+    /// Returns the path of the debug file by its build-id, relative to a root directory.
     fn place(&self) -> String {
         let (first, rest) = self.build_id.split_at(2);
         format!("usr/lib/debug/.build-id/{first}/{rest}.debug")
     }
 
-    /// The place by build-id in the container, its directory made.
+    /// Returns that path in the container, and makes the folders above it.
     fn place_inside(&self) -> PathBuf {
         let place = self.path("root").join(self.place());
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -91,8 +91,8 @@ impl Container {
         assert!(status.unwrap().success());
     }
 
-    /// The hottest function, as somebody outside sees it once `is_enough` says so of it and
-    /// of how many reports there were.
+    /// Returns the hottest function, as proftop outside of the container shows it, once
+    /// `is_enough` returns true for the number of reports and this function.
     #[track_caller]
     fn watch(
         &self,
@@ -131,7 +131,7 @@ impl Container {
 
     #[track_caller]
     fn check_not_found(&self, process: &Process) {
-        // Time enough to find what must not be found.
+        // Enough time to find a file that must not be found.
         let function = self.watch(process, "three reports", |reports, _| reports >= 3);
         let name = function["name"].as_str().unwrap_or_default();
         assert!(name.starts_with("work+0x"), "{name}");
@@ -139,13 +139,13 @@ impl Container {
     }
 }
 
-/// Starts the program in its root directory by a command. `None` where that cannot be done.
+/// Starts the program in its root directory by a command. Returns None where that is not possible.
 fn start(command: &[&str]) -> Option<Process> {
     let mut starting = Command::new(command[0]);
     starting.args(&command[1..]).stdout(Stdio::null());
     let mut process = Process::try_start(&mut starting).ok()?;
     let link = PathBuf::from(format!("/proc/{}/exe", process.pid()));
-    // Shells, `chroot` and `unshare` come before the program.
+    // Shells, `chroot` and `unshare` run before the program.
     let has_come = wait_for("the program", || {
         if fs::read_link(&link).is_ok_and(|exe| exe.ends_with("work")) {
             return Some(true);
@@ -189,7 +189,7 @@ fn debug_files_below_the_root_of_a_process() {
     }
 }
 
-/// The process decides where links lead, and we may read more than it may.
+/// The process decides where links lead, and proftop may read more than the process may.
 #[test]
 fn links_that_lead_out_of_the_root_stay_inside() {
     let Some(_machine) = shared_machine() else {
@@ -214,7 +214,7 @@ fn links_that_lead_out_of_the_root_stay_inside() {
         container.check_not_found(&work);
         fs::remove_file(&place).unwrap();
     }
-    // The same link, where inside of the root there is such a file.
+    // The same link, if there is such a file inside of the root.
     let inside = container
         .path("root")
         .join(outside.strip_prefix("/").unwrap());
@@ -224,7 +224,7 @@ fn links_that_lead_out_of_the_root_stay_inside() {
     container.check_found(&work);
 }
 
-/// As systemd's services and most containers have them.
+/// A mount namespace, as systemd's services and most containers have one.
 #[test]
 fn a_mount_that_only_the_process_has() {
     let Some(_machine) = shared_machine() else {

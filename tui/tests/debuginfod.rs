@@ -1,5 +1,5 @@
-//! Debug files from servers: a good one, and all kinds of bad ones. The servers
-//! are ours; the client is elfutils'.
+//! Debug files from servers: a good one, and all kinds of bad ones. The tests are the
+//! servers; the client is that of elfutils.
 
 use crate::common;
 
@@ -19,16 +19,16 @@ use test_support::{run_tool, skip};
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Manner {
     Good,
-    /// The debug file of some other build.
+    /// Sends the debug file of another build.
     Wrong,
     Empty,
-    /// Never a word.
+    /// Never sends a byte.
     Silent,
-    /// Bytes without end, and no word how many.
+    /// Sends bytes without end, and no length.
     Endless,
-    /// Packed zeros without end.
+    /// Sends compressed zeros without end.
     Bomb,
-    /// To itself, again and again.
+    /// Redirects to itself, again and again.
     Redirect,
     NotFound,
 }
@@ -95,7 +95,7 @@ impl Fixture {
         self.path("cache")
     }
 
-    /// proftop, told to ask this server.
+    /// Returns the command of proftop with this server to ask.
     fn proftop(&self, server: &Server, args: &[&str]) -> Command {
         let mut command = proftop(args);
         command
@@ -109,7 +109,7 @@ impl Fixture {
         command
     }
 
-    /// What is in the cache, but for the client's own notes.
+    /// Returns the files in the cache, without the client's own notes.
     fn kept(&self) -> Vec<String> {
         let entries = fs::read_dir(self.cache()).into_iter().flatten();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -132,7 +132,7 @@ impl Server {
             _ => fs::read(fixture.path("work.debug")).unwrap(),
         };
         let (counter, own) = (asked.clone(), url.clone());
-        // It ends with the test's process.
+        // The thread ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 counter.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Server {
     }
 }
 
-/// Whoever is asked hangs up when the client does.
+/// Serves one connection. A server closes it when the client does.
 fn serve(mut stream: TcpStream, manner: Manner, file: &[u8], own: &str) -> Option<()> {
     let mut asked = String::new();
     let mut reader = BufReader::new(stream.try_clone().ok()?);
@@ -166,7 +166,7 @@ fn serve(mut stream: TcpStream, manner: Manner, file: &[u8], own: &str) -> Optio
         Manner::Good | Manner::Wrong if is_debug_file => whole(&mut stream, "200 OK", file),
         Manner::Empty => whole(&mut stream, "200 OK", b""),
         Manner::Silent => {
-            // Until the client hangs up.
+            // Waits until the client closes the connection.
             _ = reader.read_line(&mut line);
             None
         }
@@ -178,8 +178,8 @@ fn serve(mut stream: TcpStream, manner: Manner, file: &[u8], own: &str) -> Optio
         }
         Manner::Endless => endless(stream, "", &[0x55; 65536]),
         Manner::Bomb => {
-            // A stored block of gzip that is repeated would not grow: this one
-            // is a run of zeros, some thousand times smaller than what it says.
+            // A repeated stored block of gzip would not grow: this one is a run of zeros,
+            // some thousand times smaller than what it unpacks to.
             let packed = bomb();
             endless(stream, "Content-Encoding: gzip\r\n", &packed)
         }
@@ -195,7 +195,7 @@ fn endless(mut stream: TcpStream, header: &str, piece: &[u8]) -> Option<()> {
     }
 }
 
-/// 64 MiB of zeros, packed by gzip itself.
+/// Returns 64 MiB of zeros, compressed by gzip itself.
 fn bomb() -> Vec<u8> {
     let script = "head -c 67108864 /dev/zero | gzip -9";
     let packed = Command::new("sh").args(["-c", script]).output();
@@ -223,7 +223,7 @@ fn a_command_asks_once_and_keeps_what_came() {
     let second = run(&mut fixture.proftop(&server, &args));
     assert_eq!(second.stdout, first.stdout);
     assert_eq!(server.asked.load(Ordering::Relaxed), asked);
-    // Without servers nobody is asked.
+    // Without servers in the environment, no server is asked.
     let other = Fixture::new().unwrap();
     let mut alone = other.proftop(&server, &args);
     let alone = run(alone.env_remove("DEBUGINFOD_URLS"));
@@ -264,7 +264,7 @@ fn a_bad_server_does_no_harm_and_is_named() {
     }
 }
 
-/// Looking on, a report each second.
+/// Options of a run that goes on, with a report each second.
 const LIVE: [&str; 7] = ["-b", "--format", "json", "-F", "499", "-d", "1"];
 
 #[test]
@@ -275,7 +275,7 @@ fn what_is_hot_gets_its_name_while_we_look() {
     let Some(_machine) = machine() else { return };
     let server = Server::start(Manner::Good, &fixture);
     let mut command = fixture.proftop(&server, &LIVE);
-    // It comes at once; how long that takes is up to the machine.
+    // The answer comes at once; how long that takes depends on the machine.
     command.env("DEBUGINFOD_MAXTIME", "60");
     command.args(["--", fixture.path("work").to_str().unwrap(), "40000"]);
     let names = |report: &serde_json::Value| {
@@ -296,10 +296,10 @@ fn what_is_hot_gets_its_name_while_we_look() {
     assert!(notes.contains("debuginfod: 1 debug file came"), "{notes}");
 }
 
-/// What a client may take that is to outlast the test.
+/// How long a client may take in tests that it has to outlast.
 const CLIENT_TIME: Duration = Duration::from_secs(3600);
 
-/// Nothing waits for a server, and leaving does not either.
+/// Nothing waits for a server, and the end of the run does not either.
 #[test]
 fn a_silent_server_holds_nobody_up() {
     let Some(fixture) = Fixture::new() else {
@@ -316,7 +316,7 @@ fn a_silent_server_holds_nobody_up() {
         reports.len() >= 3 && is_asked()
     });
     assert!(reports.len() >= 3, "{} reports", reports.len());
-    // Whoever waits for the server waits for all that the client may take.
+    // A run that waited for the server would take all the time that the client may take.
     assert!(began.elapsed() < CLIENT_TIME / 2);
     assert_eq!(fixture.kept(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! The screen on the recording that is built in: what anybody sees, without any
+//! The screen on the recording that is built in: what any user sees, without any
 //! rights, and what they may change.
 
 use crate::common;
@@ -29,14 +29,14 @@ fn a_configuration_gives_other_keys_and_another_start() {
         screen.contains("a.toml:5:1: there is no action 'wrte'"),
         "{screen}"
     );
-    // Before that there is nothing to write.
+    // Before the samples are loaded there is nothing to write.
     terminal.wait_for("4,473 samples");
     terminal.keys(&["C-s"]);
     terminal.wait_for("Format");
     terminal.keys(&["Escape"]);
     terminal.wait("the dialog is gone", |screen| !screen.contains("Format"));
     terminal.keys(&["q"]);
-    // What is wrong can be read again.
+    // The error can be read after the screen was left.
     let screen = terminal.wait_for_shell();
     assert!(screen.contains("there is no action 'wrte'"), "{screen}");
 }
@@ -50,7 +50,7 @@ fn a_view_and_a_filter_can_be_asked_for() {
     terminal.wait("postgres alone", |screen| {
         screen.contains("[4 Proc]") && screen.contains("postgres") && !screen.contains("python3 ")
     });
-    // As if it had been typed.
+    // The text is edited as if it had been typed.
     terminal.keys(&["BSpace"]);
     terminal.wait_for("python3");
     terminal.keys(&["q"]);
@@ -64,7 +64,7 @@ fn a_recording_is_held_against_another() {
     };
     let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
     terminal.start(&format!("demo --filter '!comm:postgres' --baseline {demo}"));
-    // Both sides are counted by the filter: nothing differs.
+    // The filter holds for both sides: nothing differs.
     let screen = terminal.wait_for("DIFF to A");
     terminal.keys(&["BSpace"]);
     let after = terminal.wait("the difference is off", |screen| !screen.contains("DIFF"));
@@ -139,7 +139,7 @@ fn what_a_terminal_says_of_itself_is_no_key() {
     let mut proftop = Process::start(&mut command);
     terminal.read_until(b"\x1b]11;?\x1b\\");
     terminal.read_until(b"TOTAL%");
-    // A light ground, late; `b` and `]` would be keys.
+    // A late answer that the background is light. As keys, `b` and `]` would do something.
     terminal.press(b"\x1b]11;rgb:fbfb/fbfb/fbfb\x1b\\");
     let bytes = terminal.read_until(b"38;5;25");
     assert!(!String::from_utf8_lossy(&bytes).contains("are the baseline, A"));
@@ -157,7 +157,7 @@ fn it_opens_as_it_was_left() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().display();
     terminal.type_line(&format!("export XDG_STATE_HOME={home}/state"));
-    // Starts it, looks at what opens, presses keys, looks at what they show, and leaves.
+    // Starts proftop, waits for `opens`, presses keys, waits for what they show, and quits.
     let visit = |args: &str, opens: &str, keys: &[&str], shows: &str| {
         terminal.start(args);
         terminal.wait_for("FILE demo.pft");
@@ -171,11 +171,11 @@ fn it_opens_as_it_was_left() {
     let kept =
         fs::read_to_string(folder.path().join("state/proftop/state.toml")).expect("it is kept");
     assert!(kept.contains("name = \"file demo.pft\""), "{kept}");
-    // The functions are what opens, of all samples: no view and no filter is kept. The tree
+    // The functions open, with all samples: the state has no view and no filter. The tree
     // has callers first.
     visit("demo", "[1 Func]", &[], "4,473 samples");
     visit("demo", "[1 Func]", &["2"], "BOTTOM-UP");
-    // What is asked for wins; --fresh knows nothing of it, and leaves nothing.
+    // Options win; --fresh ignores the saved state, and saves none.
     visit("demo --view threads", "[5 Thread]", &[], "[5 Thread]");
     visit("demo --fresh", "[1 Func]", &["2"], "TOP-DOWN");
     visit("demo", "[1 Func]", &["2"], "BOTTOM-UP");

@@ -1,4 +1,4 @@
-//! Every command that README.md, `--help`, the manual and messages tell to type, typed.
+//! Types every command that README.md, `--help`, the manual and messages name.
 
 use crate::common;
 
@@ -13,11 +13,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use test_support::{Process, Scratch};
 
-/// Where commands are typed: with the programs that they name, and none of the machine's
-/// own services.
+/// A folder in which commands are typed: with the programs that they name, and none of the
+/// machine's own services.
 struct Desk {
     directory: Scratch,
-    /// What stands for postgres.
+    /// The process that takes the place of postgres.
     watched: Process,
 }
 
@@ -30,7 +30,7 @@ impl Desk {
             let mode = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(path, mode).expect("ours");
         };
-        // As sudo does: variables first, then the command.
+        // Like sudo: variables first, then the command.
         script("bin/sudo", r#"exec env "$@""#);
         script("bin/ssh", SSH_HERE);
         for name in ["bin/pidof", "bin/pgrep"] {
@@ -59,13 +59,13 @@ impl Desk {
         command
     }
 
-    /// Types a line and sees it through.
+    /// Types a line and waits for its end.
     fn type_line(&self, line: &str) {
         println!("$ {line}");
         let words: Vec<&str> = line.split_whitespace().collect();
         let has = |word: &str| words.contains(&word);
         if line.contains("nginx.service") {
-            // This machine has none; all else is as it stands.
+            // This machine has no such thing; all else is as it is written.
             let output = run(&mut self.command(line));
             assert!(text(&output.stderr).contains("no cgroup"), "{line}");
         } else if has("record") || (has("-b") && !has("-n")) {
@@ -95,7 +95,7 @@ impl Desk {
     }
 }
 
-/// The commands among the lines of a text; what they do stands behind two blanks.
+/// Returns the commands in the lines of a text. What they do is written behind two blanks.
 fn commands(text: &str) -> impl Iterator<Item = String> {
     let lines = text.lines().map(str::trim);
     let ours = lines.filter(|line| {
@@ -112,13 +112,13 @@ fn commands(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Lines of a text that are set apart as code.
+/// Returns the lines of a text that are marked as code.
 fn code(markdown: &str) -> String {
     let lines = markdown.lines().filter(|line| line.starts_with("    "));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The lines between two headings.
+/// Returns the lines between two headings.
 fn between(text: &str, begin: &str, end: &str) -> String {
     let (_, rest) = text.split_once(begin).expect("it begins");
     let (part, _) = rest.split_once(end).expect("it ends");

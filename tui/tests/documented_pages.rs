@@ -1,5 +1,5 @@
-//! Every command of proftop in docs/, typed as it stands, but for a shorter time, and with processes,
-//! a user and a CPU that this machine has.
+//! Types every command of proftop in docs/ as it is written, but for a shorter time, and with
+//! processes, a user and a CPU that this machine has.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use test_support::{Process, Scratch, compile, wait_until};
 
-/// What stands for the programs of the pages: it works until it is killed, or for two seconds.
+/// Takes the place of the programs of the pages: works until it is killed, or for two seconds.
 const SERVER: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ int main(int count, char **arguments) {
 }
 "#;
 
-/// Where commands are typed, with the files that the pages speak of.
+/// A folder in which commands are typed, with the files that the pages name.
 struct Desk {
     directory: Scratch,
     server: Process,
@@ -50,7 +50,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// `None` where no program can be compiled.
+    /// Makes the folder. Returns None where no program can be compiled.
     fn new() -> Option<Desk> {
         let directory = Scratch::new();
         let source = directory.write("server.c", SERVER);
@@ -106,7 +106,7 @@ impl Desk {
         Some(desk)
     }
 
-    /// The line as it is typed here.
+    /// Returns the line as it is typed on this machine.
     fn here(&self, line: &str) -> String {
         let pid = self.server.pid().to_string();
         let mut line = line.replace("/var/lib/proftop/ring.pft", "ring.pft");
@@ -123,7 +123,7 @@ impl Desk {
         let line = line
             .replace("-u www-data -C 0-3", "-u root -C 0")
             .replace("-d 10 ", "-d 1 ");
-        // There proftop is where it is here.
+        // On the pages proftop is in another folder than here.
         let line = line.replace("/opt/proftop", "");
         line.replace("@30s", "@1s")
     }
@@ -152,8 +152,8 @@ impl Desk {
         orders
     }
 
-    /// Records the server until there is a sample of it: it has the CPU time that nobody else wants,
-    /// which may be none for a second.
+    /// Records the server until there is a sample of it: it has the lowest priority, and may get no
+    /// CPU time for a second.
     fn record(&self, options: &str) {
         let line = format!("proftop record -d 1s -f -p 4121 {options}");
         wait_until("a sample of the server", || self.status(&line) == Some(0));
@@ -163,8 +163,8 @@ impl Desk {
         run(&mut self.command(&self.here(line))).status.code()
     }
 
-    /// Types a line that may end with these statuses, or with 5, which says that no sample came
-    /// while it looked.
+    /// Types a line that may end with one of these statuses, or with 5, which says that there was
+    /// no sample.
     fn succeed(&self, line: &str, statuses: &[i32]) {
         let output = run(&mut self.command(&self.here(line)));
         let status = output.status.code();
@@ -172,20 +172,20 @@ impl Desk {
         assert!(is_right, "{line}: {status:?}: {}", text(&output.stderr));
     }
 
-    /// Types a line of a page and sees it through.
+    /// Types a line of a page and waits for its end.
     fn type_line(&self, line: &str) {
         println!("$ {line}");
         let words: Vec<&str> = line.split_whitespace().collect();
         let has = |word: &str| words.contains(&word);
-        // The service of the tour runs while it is looked at.
+        // The service of the tour runs while proftop looks at it.
         let _orders = line.contains("pidof orders").then(|| self.start_orders());
-        // What the line writes may be there from another one, and is not written over.
+        // The output file may be there from another line, and is not overwritten.
         if let Some(at) = words.iter().position(|word| *word == "-o") {
             let _ = std::fs::remove_file(self.directory.join(words[at + 1]));
         }
         let is_of_machine = line.contains("nginx.service") || line.contains("usdt:postgresql");
         if is_of_machine {
-            // What this machine has not; all else is as it stands.
+            // The machine does not have these; all else is as it is written.
             let output = run(&mut self.command(&self.here(line)));
             let said = text(&output.stderr);
             let is_it = said.contains("no cgroup") || said.contains("query__start");
@@ -195,7 +195,7 @@ impl Desk {
         } else if is_screen(&words) {
             self.see_screen(line);
         } else if ["--filter", "--peek", "--fail-over"].into_iter().any(has) {
-            // Nobody is called nginx here, and nothing memcpy; and a limit may be exceeded.
+            // No process is named nginx here, and no function memcpy; and a limit may be exceeded.
             self.succeed(line, &[0, 3]);
         } else {
             self.succeed(line, &[0]);
@@ -211,7 +211,7 @@ impl Desk {
             matches!(status.code(), Some(0 | 5 | 130)),
             "{line}: {status}"
         );
-        // Other lines read it, and it may have ended before the first sample.
+        // Other lines read the file, and this one may end before the first sample.
         self.record("-o ring.pft");
     }
 
@@ -228,7 +228,7 @@ impl Desk {
     }
 }
 
-/// Whether a command opens the screen.
+/// Returns whether a command opens the screen.
 fn is_screen(words: &[&str]) -> bool {
     let own = words.iter().take_while(|word| **word != "--");
     let own: Vec<&str> = own.copied().filter(|word| *word != "sudo").collect();
@@ -239,8 +239,8 @@ fn is_screen(words: &[&str]) -> bool {
     }
 }
 
-/// The commands among the lines of a page that are set apart; what they do stands behind two
-/// blanks.
+/// Returns the commands in the lines of a page that are marked as code. What they do is written
+/// behind two blanks.
 fn commands(page: &str) -> impl Iterator<Item = &str> {
     let lines = page.lines().filter_map(|line| line.strip_prefix("    "));
     lines.filter_map(|line| {

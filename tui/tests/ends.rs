@@ -56,7 +56,7 @@ fn a_command_that_does_not_start_costs_no_recording() {
         return;
     };
     let scratch = Scratch::new();
-    // One that is not there, one that is no program.
+    // A command that does not exist, and a file that is no program.
     for (command, status) in [("no-such-command-here", 127), ("/etc/passwd", 126)] {
         for args in [&["record"][..], &["record", "--format", "folded"], &["-b"]] {
             let kept = scratch.write("kept", "an earlier recording");
@@ -136,13 +136,13 @@ fn the_end_of_the_target_is_the_end_of_the_reports() {
     assert_eq!(reports.last().expect("a report")["target"], "exited");
 }
 
-/// Programs that anybody may run: the build's folder may be closed to others.
+/// Copies of programs that any user may run: the build's folder may be closed to others.
 struct Public {
     folder: tempfile::TempDir,
 }
 
 impl Public {
-    /// `None` where rights cannot be given away.
+    /// Makes the copies. Returns None where rights cannot be given away.
     fn new() -> Option<Self> {
         let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
         if !rustix::process::geteuid().is_root() || !has_setpriv {
@@ -204,13 +204,13 @@ fn without_rights_a_command_is_sampled_all_the_same() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let reports = reports(&output.stdout);
     let (samples, whole) = (sum(&reports, "user_stacks"), sum(&reports, "whole"));
-    // However little of the CPU it got: the bands below go by the number.
+    // This holds even if it got little CPU time. The bands below depend on the number of samples.
     assert!(samples > 50, "{samples} samples");
     assert!(whole * 100 >= samples * 98, "{whole} of {samples} whole");
     let all = samples as f64;
     for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
         let measured = self_samples(&reports, name) as f64 / all;
-        // The work of starting is in `all` as well.
+        // The work of the program's start is in `all` as well.
         let allowed = band(share, all) + 0.03;
         assert!(
             (measured - share).abs() < allowed,
@@ -281,7 +281,7 @@ fn a_file_is_written_whole_and_never_over_another() {
     assert_eq!(output.status.code(), Some(0));
 }
 
-/// A file system of one page, unmounted at the end.
+/// A file system of one page, which is unmounted at the end.
 struct TinyDisk(tempfile::TempDir);
 
 impl TinyDisk {
@@ -338,7 +338,7 @@ fn terminating_us_terminates_the_command() {
     wait_until("the command ends", || !Path::new(&path).exists());
 }
 
-/// The child of that name.
+/// Returns the child process with that name.
 fn child_of(pid: u32, name: &str) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
     children.split_whitespace().find_map(|child| {
@@ -347,13 +347,13 @@ fn child_of(pid: u32, name: &str) -> Option<u32> {
     })
 }
 
-/// The BPF programs that are loaded, by the kernel's own list.
+/// Returns the BPF programs that are loaded, by the kernel's own list.
 fn loaded_programs() -> HashSet<u32> {
     let next = |after: &u32| BpfPrograms.next_program(*after);
     std::iter::successors(next(&0), next).collect()
 }
 
-/// Those of them that this process holds, itself or by what they are attached to.
+/// Returns the BPF programs that this process holds, itself or by what they are attached to.
 fn programs_of(pid: u32) -> HashSet<u32> {
     let opened = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("it runs");
     let told = opened.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());

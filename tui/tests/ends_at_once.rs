@@ -1,6 +1,6 @@
-//! A run that somebody ends, or that nobody looks at any more, ends: by a signal, when
-//! the pipe is closed, when the terminal is gone. Each of these runs would
-//! go on for a minute and more; how fast they end is for benches to measure.
+//! A run ends when it gets a signal, when the reader of its pipe has gone, or when the terminal
+//! has gone. Each of these runs would go on for a minute and more; benches measure how fast they
+//! end.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use test_support::{Process, skip, wait_for, wait_until};
 
-/// What ends a run, and with which status.
+/// The signals that end a run.
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 
 fn ended(process: &mut Process) -> ExitStatus {
@@ -37,25 +37,25 @@ fn a_signal_ends_reports_with_the_last_one_written() {
     };
     let burn = common::burning(1);
     side_by_side(&SIGNALS, |&signal| {
-        // On a machine that is busy with other things the second that the end may take can
-        // be over before the last report is made. That is said by the status.
+        // On a busy machine, the second that the end may take can be over before the last report is
+        // made. The status says so.
         let reports = wait_for("an end in time", || reports_until(signal, burn.pid()));
         assert!(reports.len() > 1, "{signal:?}: the last one is missing");
         assert!(number(&reports[0], "samples") > 0);
     });
 }
 
-/// The reports up to a signal that comes within the second one. None if the time for an
-/// orderly end was over.
+/// Returns the reports up to a signal that is sent within the second one. Returns None if the
+/// time for an orderly end was over.
 fn reports_until(signal: Signal, busy: u32) -> Option<Vec<Value>> {
     let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
-    // The names of one program only: the last report is made sooner.
+    // Only one program's names are needed: the last report is made sooner.
     command.args(["-p", &busy.to_string()]);
     let mut process = Process::start(command.stdout(Stdio::piped()));
     let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
     let mut bytes = Vec::new();
     stdout.read_until(b'\n', &mut bytes).expect("a report");
-    // Something to tell of the next three seconds, and not all of it.
+    // There is something to report of the next three seconds, but not all of it.
     wait_for_work(busy, Duration::from_millis(500));
     process.signal(signal);
     let rest = std::thread::spawn(move || {
@@ -115,7 +115,7 @@ fn a_signal_that_was_ignored_stays_so() {
         process.signal(signal);
     }
     process.signal(Signal::USR1);
-    // The signal that no handler is for ends it, and not one of the two before.
+    // The signal without a handler ends it, and not one of the two before.
     assert_eq!(ended(&mut process).signal(), Some(Signal::USR1.as_raw()));
 }
 
@@ -137,7 +137,7 @@ fn a_closed_pipe_ends_what_has_nothing_to_say_yet() {
     }
 }
 
-/// Somebody looks at the first page of `less`, say.
+/// The reader stops reading, as `less` does on its first page.
 #[test]
 fn a_reader_that_does_not_read_keeps_nobody() {
     let Some(_machine) = shared_machine() else {
@@ -157,7 +157,7 @@ fn a_reader_that_does_not_read_keeps_nobody() {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = start_sampling(&mut command);
         let stdout = process.stdout.as_ref().expect("a pipe");
-        // As small as pipes go.
+        // The smallest size of a pipe.
         rustix::pipe::fcntl_setpipe_size(stdout, 4096).expect("ours");
         let waits_in = format!("/proc/{}/wchan", process.pid());
         wait_until("the pipe is full", || {
@@ -175,11 +175,11 @@ fn a_dialog_ends_with_its_reader() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = Process::start(&mut command);
     drop(process.stdout.take());
-    // It is not asked anything: what ends it is that nobody reads.
+    // The process gets no command: it ends because its output is not read.
     assert!(ended(&mut process).success());
 }
 
-/// Without a hang-up signal: as of a terminal that another session owns.
+/// There is no hang-up signal, as if another session owned the terminal.
 #[test]
 fn a_terminal_that_is_gone_ends_every_screen() {
     let all = [&["demo"][..], &["demo", "--plain"], &[], &["--plain"]];
@@ -219,7 +219,7 @@ fn a_file_that_never_ends_keeps_nobody() {
         return;
     }
     let path = pipe.to_str().expect("UTF-8");
-    // Somebody who writes half a recording, and then nothing.
+    // The writer of the pipe sends half a recording, and then nothing.
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/demo.pft");
     let half = fs::read(demo).expect("the demo");
     for args in [
@@ -228,7 +228,7 @@ fn a_file_that_never_ends_keeps_nobody() {
     ] {
         for signal in SIGNALS {
             let mut process = Process::start(proftop(args).stdout(Stdio::null()));
-            // Opening waits for the reader: from here on it reads.
+            // Opening waits for the reader: from here on proftop reads.
             let mut writer = fs::OpenOptions::new()
                 .write(true)
                 .open(&pipe)

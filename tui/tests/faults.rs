@@ -1,6 +1,6 @@
-//! A mistake of proftop's own on any of its threads costs one piece of work: samples,
-//! reports and the screen go on, and the mistake is told. The mistakes are made on demand
-//! by `PROFTOP_TEST_FAULTS`, once each.
+//! A mistake (panic) on any of proftop's threads costs one piece of work: samples, reports and
+//! the screen go on, and proftop reports the mistake. The tests cause the mistakes by
+//! `PROFTOP_TEST_FAULTS`, once each.
 
 use crate::common;
 
@@ -9,7 +9,7 @@ use common::{PROFTOP, burn_str, burning, number, proftop, reports, run, shared_m
 use common::{side_by_side, text};
 use std::fs;
 
-/// What is done while samples are taken and reports are written.
+/// Work that is done while samples are taken and reports are written.
 const OF_REPORTS: [&str; 11] = [
     "taking samples",
     "counting samples",
@@ -24,7 +24,7 @@ const OF_REPORTS: [&str; 11] = [
     "writing a report",
 ];
 
-/// What only the screen does.
+/// Work that only the screen does.
 const OF_THE_SCREEN: [&str; 5] = [
     "watching the terminal",
     "answering an event",
@@ -40,7 +40,7 @@ fn a_mistake_costs_reports_one_piece_of_work() {
     };
     let burn = burning(1);
     let pid = burn.pid().to_string();
-    // A cache of tables and lines would leave nothing to read.
+    // With a cache of tables and lines, there would be nothing to read.
     let all = OF_REPORTS.map(|work| ("bpf", work)).into_iter();
     let all: Vec<_> = all
         .chain(OF_REPORTS[..6].iter().map(|work| ("perf", *work)))
@@ -57,11 +57,11 @@ fn a_mistake_costs_reports_one_piece_of_work() {
         assert!(output.status.success(), "{engine}, {work}: {said}");
         let reports = reports(&output.stdout);
         let last = reports.last().expect("a report");
-        // The load has the CPU time that nobody else wants, which may be none for a second.
+        // The load has the lowest priority, and may get no CPU time for a second.
         assert!(number(last, "samples_run") > 0, "{engine}, {work}: {last}");
-        // Files are read in a process of its own, which is started again.
+        // A process of its own reads the files, and is started again.
         if *work != "reading files of targets" {
-            // Each process that understands files makes its own.
+            // Each process that parses files makes the mistake once.
             let told = format!("a mistake of its own while {work}");
             let is_it = |line: &str| line.contains(&told) && line.contains(": a fault that a test");
             assert!(said.lines().any(is_it), "{engine}, {work}: {said}");
@@ -94,12 +94,12 @@ fn a_mistake_does_not_end_the_screen() {
         ));
         terminal.wait_for("SELF%");
         if **work == "answering a view's question" {
-            // Of a view that asks one.
+            // Opens a view that asks such a question.
             terminal.keys(&["2"]);
         }
         terminal.wait_for("proftop made a mistake");
         terminal.keys(&["2"]);
-        // The tree is drawn, of samples that come in.
+        // The tree is drawn, with samples that come in.
         terminal.wait_for("TOP-DOWN");
         terminal.keys(&["1"]);
         terminal.wait_for("burn::burn_sixty");
@@ -171,6 +171,6 @@ fn a_mistake_with_files_of_the_user_is_told() {
     let said = text(&output.stderr);
     let told = format!("a mistake of its own while {work}");
     assert!(said.contains(&told), "{said}");
-    // It went on without that file.
+    // The command went on without that file.
     assert!(output.status.success(), "{said}");
 }

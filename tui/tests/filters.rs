@@ -1,4 +1,4 @@
-//! `--comm`, `-p`, `-t`, `-g`, `--no-children`: only what was asked for.
+//! `--comm`, `-p`, `-t`, `-g`, `--no-children`: only the chosen tasks are sampled.
 
 use crate::common;
 
@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::Command;
 use test_support::{Process, wait_for};
 
-/// The threads of all reports of a run, which goes on until those are enough. Everything
-/// else is as the last report says it.
+/// Returns the threads of all reports of a run, which goes on until these are enough, and the
+/// last report.
 fn report(args: &[&str], what: &str, enough: impl Fn(&Seen) -> bool) -> (Seen, Value) {
     let mut command = proftop(&["-b", "--format", "json", "-d", "0.5", "-F", "499"]);
     let mut reports = reports_until(command.args(args), what, |reports| {
@@ -25,7 +25,7 @@ fn report(args: &[&str], what: &str, enough: impl Fn(&Seen) -> bool) -> (Seen, V
     (seen, reports.pop().expect("waited for"))
 }
 
-/// Who was sampled.
+/// The threads that were sampled.
 struct Seen {
     pids: BTreeSet<u64>,
     tids: BTreeSet<u64>,
@@ -50,7 +50,7 @@ impl Seen {
     }
 }
 
-/// A burning process, and others that burn beside it.
+/// Starts a process that burns CPU time, and others beside it.
 fn busy() -> Option<(Machine, Process, Process)> {
     let machine = shared_machine()?;
     Some((machine, burning(2), burning(1)))
@@ -61,7 +61,7 @@ fn a_process() {
     let Some((_machine, burn, _other)) = busy() else {
         return;
     };
-    // Its first thread works until it has started the others.
+    // The first thread works until it has started the others.
     for name in BURN_THREADS {
         thread_of(burn.pid(), name);
     }
@@ -84,7 +84,7 @@ fn a_thread() {
     assert_eq!(seen.tids, [tid].into());
 }
 
-/// The thread of that name, once it runs.
+/// Returns the thread with that name, once it runs.
 fn thread_of(pid: u32, name: &str) -> u64 {
     wait_for("a thread", || {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
@@ -117,7 +117,7 @@ fn children_or_not() {
     );
     let pid = parent.pid().to_string();
     report(&["-p", &pid], "both children", |seen| seen.pids.len() >= 2);
-    // Starting others takes the shell so little time that it is hardly ever sampled.
+    // The shell starts others in so little time that it is hardly ever sampled.
     let output = run(&mut proftop(&[
         "-b",
         "--format",

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use test_support::Scratch;
 
-/// proftop in a folder of its own, where nothing is beside it. A hard link is the same program under
-/// another name; where the folder is on another filesystem, it is copied.
+/// Puts proftop into a folder without `proftop-fleet` beside it. A hard link is the same program
+/// under another name; if the folder is on another filesystem, it is copied.
 fn alone(directory: &Scratch) -> std::path::PathBuf {
     let program = directory.join("proftop");
     if std::fs::hard_link(PROFTOP, &program).is_err() {
@@ -62,7 +62,7 @@ fn without_the_program_it_says_how_to_get_it() {
         "{said}"
     );
     assert_eq!(text(&output.stdout), "");
-    // What is there and cannot be run is another matter.
+    // A file that is there and cannot be run is another case.
     std::fs::write(directory.join("proftop-fleet"), "no program").expect("ours");
     let output = run(&mut fleet(&program, &directory.join("bin"), &["top"]));
     assert_eq!(output.status.code(), Some(126), "{}", text(&output.stderr));

@@ -1,6 +1,6 @@
-//! Files that say to be another one: a copy of a program by another user, with its
-//! build-id, other names, and other unwind rules. What is said of the program itself is
-//! the same as without the copy, whichever was seen first, now or in an earlier run.
+//! Files that claim to be another file: a copy of a program by another user, with the same
+//! build-id, other names, and other unwind rules. Reports on the honest program are the same as
+//! without the copy, whichever was seen first, in this run or in an earlier one.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use symbolize::object::Object;
 use test_support::{Process, compile, skip};
 
-/// Without frame pointers each caller is found by `.eh_frame` alone.
+/// The program. Without frame pointers each caller is found by `.eh_frame` alone.
 const SOURCE: &str = "
 static volatile unsigned sum;
 __attribute__((noinline)) void honest_leaf(unsigned rounds) {
@@ -41,7 +41,7 @@ int main(void) {
 
 const FORGER: u32 = 60_321;
 
-/// A program of root's, and what another user made of a copy.
+/// A program of root's, and a copy that another user has changed.
 struct Programs {
     directory: tempfile::TempDir,
 }
@@ -57,7 +57,7 @@ impl Programs {
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         let programs = Programs { directory };
         fs::write(programs.path("work.c"), SOURCE).unwrap();
-        // No other test's cache knows it.
+        // A build-id that no other test's cache has.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = format!("{:08x}f0{:06x}", std::process::id(), number);
         let build_id = format!("-Wl,--build-id=0x{id}");
@@ -91,7 +91,7 @@ impl Programs {
         let section = object.section_by_name(b".eh_frame").unwrap();
         let frames = section.offset as usize..(section.offset + section.size) as usize;
         let mut bytes = fs::read(self.honest()).unwrap();
-        // `DW_CFA_def_cfa_offset`: where the caller's frame is.
+        // Changes `DW_CFA_def_cfa_offset`, which says where the caller's frame is.
         let mut offsets = 0;
         for at in frames.start..frames.end - 1 {
             let is_offset =
@@ -123,8 +123,8 @@ impl Programs {
         Process::start_load(Command::new(self.forged()).uid(FORGER))
     }
 
-    /// What a run says of these processes once it has names and unwind tables of the
-    /// honest program, if that is one of them.
+    /// Returns the reports of a run on these processes once it has names and unwind tables of
+    /// the honest program, if that is one of them.
     fn watch(&self, works: &[&Process]) -> Seen {
         let pids: Vec<u64> = works.iter().map(|work| u64::from(work.pid())).collect();
         let honest = fs::metadata(self.honest()).unwrap();
@@ -137,7 +137,7 @@ impl Programs {
             let main = || Seen(vec![report.clone()]).total(&self.honest(), "main");
             report["pending"] == 0 && (!has_honest || main() > 0)
         };
-        // The one after it has all of both for its whole second.
+        // The report after the first ready one has names and tables for its whole second.
         let settled = |reports: &[Value]| {
             let ready = reports.iter().position(is_ready).map(|at| at + 1);
             let behind = reports.get(ready.unwrap_or(reports.len())..);
@@ -161,7 +161,7 @@ impl Programs {
             let is_last_named = settled.last().is_some_and(|report| report["pending"] == 0);
             is_last_named && pids.iter().all(|pid| samples(&settled, *pid) > 200)
         });
-        // The last one may have been cut off before its names came.
+        // The last report may have been cut off before its names came.
         let mut settled = settled(&reports);
         settled.retain(|report| report["pending"] == 0);
         Seen(settled)
@@ -172,7 +172,7 @@ impl Programs {
 struct Seen(Vec<Value>);
 
 impl Seen {
-    /// Samples of a function of a file, callees included.
+    /// Returns the samples of a function of a file, callees included.
     fn total(&self, path: &Path, function: &str) -> u64 {
         let functions = self.0.iter().flat_map(|report| list(report, "functions"));
         let is_it =
@@ -183,7 +183,7 @@ impl Seen {
             .sum()
     }
 
-    /// All time of the honest program is where it was, with its names and callers.
+    /// Checks that all time of the honest program is in its functions, with its names and callers.
     #[track_caller]
     fn check_honest(&self, programs: &Programs) {
         let honest = programs.honest();
@@ -202,7 +202,7 @@ impl Seen {
         }
     }
 
-    /// What runs of the copy has the names of the copy.
+    /// Checks that the copy's time has the names of the copy.
     #[track_caller]
     fn check_forged(&self, programs: &Programs) {
         let leaf = self.total(&programs.forged(), "forged_leaf");

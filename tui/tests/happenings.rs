@@ -1,5 +1,5 @@
-//! Other events than time as a user sees them: a program that touches memory is recorded, and
-//! the recording is asked, compared and exported.
+//! Events other than time, as a user sees them: a program that touches memory is recorded, and
+//! the recording is reported, compared and exported.
 
 use crate::common;
 
@@ -65,7 +65,7 @@ fn page_faults_are_counted_by_function_in_every_format() {
         share("touch_one_of_four")
     );
 
-    // Events are no time on CPUs, and are called what they are.
+    // Events are not called time on CPUs, but by their own name.
     let page = run(&mut proftop(&["report", &file, "--format", "md"]));
     let page = text(&page.stdout);
     assert!(
@@ -82,7 +82,7 @@ fn page_faults_are_counted_by_function_in_every_format() {
     let diff: Value = serde_json::from_slice(&diff.stdout).expect("one object");
     assert_eq!(diff["metric"], "page-faults");
 
-    // What other programs read counts the same.
+    // Formats for other programs have the same counts.
     let folded = scratch.join("faults.folded").display().to_string();
     run(&mut proftop(&["export", &file, &folded]));
     let lines = std::fs::read_to_string(&folded).unwrap();
@@ -120,7 +120,7 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
     assert!(said.contains("this kernel has no tracepoint"), "{said}");
     let (_, said) = refused("tracepoint:lock:contention_begin");
     assert!(said.contains("takes locks"), "{said}");
-    // Where there are counters they count.
+    // If the CPU has counters, they count.
     let (code, said) = refused("cycles");
     assert!(
         code == Some(0) || said.contains("no hardware counters"),
@@ -150,7 +150,7 @@ fn passes_of_a_tracepoint_begin_where_the_kernel_passes_it() {
     let told: Value = serde_json::from_slice(&output.stdout).expect("one object");
     assert_eq!(told["metric"], metric);
     assert!(number(&told, "samples") > 1000, "{told}");
-    // What runs programs there is on no stack.
+    // The kernel's functions that run BPF programs at a tracepoint are on no stack.
     for function in list(&told, "functions") {
         let name = function["name"].as_str().expect("a name");
         assert!(

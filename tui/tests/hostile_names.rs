@@ -1,6 +1,6 @@
-//! Names that were chosen to harm whoever looks at them: of a program, its functions, its
-//! thread and its arguments, and of files that are not there. No command writes one as it is,
-//! neither to standard output nor to standard error.
+//! Names that were chosen to harm a user who looks at them: of a program, its functions, its
+//! thread and its arguments, and of files that do not exist. No command prints such a name as it
+//! is, neither to standard output nor to standard error.
 
 use crate::common::{proftop, run, shared_machine};
 use std::ffi::OsStr;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use test_support::{Process, Scratch, compile};
 
-/// It clears a screen, has a second line, and turns the direction of writing.
+/// A name that clears a screen, has a second line, and turns the direction of writing.
 const NAME: &str = "ev\x1b[2Jil\nproftop: x\u{202e}\u{9b}2J";
 
-/// Takes the place of `hotAAAAAAAABBB`: it sets the title of a terminal.
+/// Replaces the name `hotAAAAAAAABBB`: it sets the title of a terminal.
 const FUNCTION: &str = "ho\x1b]2=hot7\x07\u{202e}";
 
-/// Compiles the program and renames it and its function. None if that is not possible here.
+/// Compiles the program, and renames it and its function. Returns None if that is not possible.
 fn hostile_program(scratch: &Scratch) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/hostile.c");
     let plain = scratch.join("plain");
@@ -38,7 +38,7 @@ fn hostile_program(scratch: &Scratch) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Returns what a terminal would act on, or not show. Ends of lines are meant.
+/// Returns the characters that a terminal would act on, or not show. Ends of lines are allowed.
 fn harmful(bytes: &[u8]) -> Vec<char> {
     let text = std::str::from_utf8(bytes).expect("output is UTF-8");
     let is_harmful =
@@ -46,7 +46,7 @@ fn harmful(bytes: &[u8]) -> Vec<char> {
     text.chars().filter(is_harmful).collect()
 }
 
-/// Runs a command to its end; it writes something, and nothing that does harm.
+/// Runs a command to its end, and checks that it prints something, and nothing harmful.
 #[track_caller]
 fn check(command: &mut Command) -> Output {
     let output = run(command);
@@ -54,7 +54,7 @@ fn check(command: &mut Command) -> Output {
     for bytes in [&output.stdout, &output.stderr] {
         let shown = String::from_utf8_lossy(bytes);
         assert_eq!(harmful(bytes), [], "{command:?}: {shown:?}");
-        // The second line of a name is no line of ours.
+        // The second line of a name is not printed as a line of its own.
         assert!(!shown.contains("\nproftop: x"), "{command:?}: {shown:?}");
     }
     output
@@ -66,7 +66,7 @@ fn check_named(command: &mut Command) {
     let output = check(command);
     assert!(output.status.success(), "{}", output.status);
     let shown = String::from_utf8_lossy(&output.stdout);
-    // The part of its name that no way of making the rest visible changes.
+    // This part of its name stays as it is, however the rest is made visible.
     assert!(shown.contains("hot7"), "{command:?}: {shown}");
 }
 

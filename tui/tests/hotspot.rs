@@ -1,4 +1,4 @@
-//! Probes on C++ functions of a Java virtual machine, which counts the same itself.
+//! Probes on C++ functions of a Java virtual machine, which counts the same things itself.
 
 use crate::common;
 
@@ -12,13 +12,13 @@ use test_support::{Process, Scratch, run_tool};
 
 const JAVA: &str = include_str!("programs/Counted.java");
 
-/// What is called once in each full collection.
+/// The function that is called once in each full collection.
 const COLLECT: &str = "GenMarkSweep::invoke_at_safepoint";
 
-/// What is called with each thread that is started from Java.
+/// The function that is called for each thread that is started from Java.
 const START: &str = "JVM_StartThread";
 
-/// The calls that the probe of a function has counted.
+/// Returns the calls that the probe of a function has counted.
 fn calls(answer: &str, function: &str) -> u64 {
     let mut lines = answer.lines().skip_while(|line| !line.contains(function));
     let line = lines
@@ -28,7 +28,7 @@ fn calls(answer: &str, function: &str) -> u64 {
     number.replace(',', "").parse().expect("a number")
 }
 
-/// Where a function begins in its file, and its mangled name, by the symbols of the file.
+/// Returns where a function begins in its file, and its mangled name, by the file's symbols.
 fn place_of(library: &Path, function: &str) -> Option<(String, String)> {
     let list = |flags: &[&str]| {
         let listed = run_tool(Command::new("nm").args(flags).arg(library))?;
@@ -80,7 +80,7 @@ fn functions_of_the_virtual_machine_are_counted_as_it_counts() {
     };
     let pid = java.pid().to_string();
     let mut dialog = Dialog::start(&["--plain", "-p", &pid]);
-    // By its name as it is written, by the compiler's, by a name that the library exports.
+    // A function by its name as it is written, and one by a name that the library exports.
     for name in [COLLECT, START] {
         let answer = dialog.probe(name);
         assert!(answer.contains(" is on "), "{answer}");
@@ -108,8 +108,8 @@ fn functions_of_the_virtual_machine_are_counted_as_it_counts() {
         (counted == (collections, threads)).then_some(())
     });
     dialog.ask("unprobe all");
-    // The same by the name that the compiler gave it, and by where it begins: code is mapped as it
-    // lies in this file.
+    // The same functions by their mangled names, and by where they begin: code is mapped as it lies
+    // in this file.
     let offset = address.trim_start_matches('0');
     for name in [mangled, format!("libjvm.so+0x{offset}")] {
         let answer = dialog.probe(&name);

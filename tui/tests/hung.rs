@@ -1,5 +1,5 @@
-//! Targets whose files lie on a file system that does not answer: whoever asks it waits
-//! for ever, and cannot be killed.
+//! Targets whose files lie on a file system that does not answer: a process that reads from it
+//! waits for ever, and cannot be killed.
 
 use crate::common;
 
@@ -21,11 +21,11 @@ use symbolize::opener::{Blocker, Mounts, Opening, Watch};
 use symbolize::{Files, Reason, RemoteFiles};
 use test_support::{Process, compile, skip, wait_until};
 
-/// As many processes of each kind.
+/// Number of processes of each kind.
 const PROCESSES: usize = 4;
 
-/// Burns a part of a CPU: in code of its file, or with an argument in code that was made
-/// at run time (`mov ecx, n; dec ecx; jnz; ret`).
+/// A program that uses a part of a CPU: in code of its file, or, with an argument, in code that was
+/// made at run time (`mov ecx, n; dec ecx; jnz; ret`).
 const SOURCE: &str = r"
 #include <string.h>
 #include <sys/mman.h>
@@ -50,7 +50,7 @@ struct Scene {
     on_it: Vec<Process>,
     with_tmp_on_it: Vec<Process>,
     burn: Process,
-    // Last: what waits for it goes on then.
+    // Dropped last: processes that wait for it go on then.
     fuse: Fuse,
     _folder: tempfile::TempDir,
     _machine: Machine,
@@ -86,7 +86,7 @@ impl Scene {
         Some(scene)
     }
 
-    /// Of all that are watched.
+    /// Returns the pids of all processes that are watched.
     fn pids(&self) -> String {
         let all = self
             .on_it
@@ -97,7 +97,7 @@ impl Scene {
         all.collect::<Vec<_>>().join(",")
     }
 
-    /// What runs by a descriptor is called by its number.
+    /// Returns whether all run. A process that runs by a descriptor is named by its number.
     fn all_run(&self) -> bool {
         let is = |process: &Process, name: &str| {
             let comm = fs::read_to_string(format!("/proc/{}/comm", process.pid()));
@@ -108,7 +108,7 @@ impl Scene {
     }
 }
 
-/// The program, in a folder that is not in `/tmp`, and goes when it is dropped.
+/// Compiles the program in a folder outside of `/tmp`, which is removed when it is dropped.
 fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     if !cfg!(target_arch = "x86_64") {
         skip("code made at run time is written for x86-64 only");
@@ -130,7 +130,7 @@ fn reports_come_and_other_names_are_as_ever() {
         let mut command = proftop(&[
             "-b", "--format", "json", "--engine", engine, "-p", &pids, "-F", "299", "-d", "1",
         ]);
-        // Why the functions of a module have no name.
+        // The reasons why the functions of a module have no name.
         let in_module = |reports: &[Value], module: &str| {
             let named = reports.iter().filter(|report| report["pending"] == 0);
             let functions = named.flat_map(|report| list(report, "functions"));
@@ -149,14 +149,14 @@ fn reports_come_and_other_names_are_as_ever() {
                     .iter()
                     .all(|module| !in_module(reports, module).is_empty())
         });
-        // Why the code of the file has no name, and that made at run time.
+        // The code of the file and that made at run time have no names, and a reason for it.
         for module in ["prog", "[anon]"] {
             let why = in_module(&reports, module);
             assert!(why.iter().all(|why| why == "remote"), "{engine}: {why:?}");
         }
         assert!(sum(&reports, "samples") > 0);
-        // A test beside this one may sample all processes, and meet one that is ending: of which it
-        // cannot read the mounts any more.
+        // A test that runs at the same time may sample all processes, and meet one that is
+        // ending, whose mounts cannot be read any more.
         let mut asked = scene.fuse.unanswered();
         asked.retain(|request| request.contains(&pids));
         assert_eq!(asked, NOBODY, "{engine} asked the server");
@@ -199,12 +199,12 @@ fn doctor_and_symbolize_say_what_cannot_be_read() {
     let pid = scene.with_tmp_on_it[0].pid().to_string();
     let said = text(&run(&mut proftop(&["doctor", "-p", &pid])).stdout);
     assert!(said.contains("no perf map"), "{said}");
-    // A test beside this one may have a proftop that follows the whole machine.
+    // A test that runs at the same time may have a proftop that follows the whole machine.
     let mut asked = scene.fuse.unanswered();
     asked.retain(|request| request.contains("doctor"));
     assert_eq!(asked, NOBODY);
 
-    // What the user names is asked, and given up.
+    // A file that the user names is opened, and given up.
     let file = scene.fuse.program();
     let named = [file.to_str().expect("UTF-8"), "0x1000"];
     let output = run(proftop(&["symbolize"]).args(named));
@@ -214,8 +214,8 @@ fn doctor_and_symbolize_say_what_cannot_be_read() {
     assert_ne!(scene.fuse.unanswered(), NOBODY);
 }
 
-/// Looks like an interpreter whose state lies in a file that is never read to the end: who
-/// reads its memory waits.
+/// A program that looks like an interpreter whose state lies in a file that cannot be read to its
+/// end: a process that reads its memory waits.
 const PYTHON: &str = r"
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -277,7 +277,7 @@ fn memory_that_cannot_be_read_holds_up_nobody() {
     assert_eq!(sum(&reports, "lost"), 0);
 }
 
-/// Nothing stops it.
+/// A watch that stops nothing.
 struct Careless(Vec<Blocker>);
 
 impl Watch for Careless {
@@ -303,7 +303,7 @@ fn paths_that_lead_into_it_end_before_it() {
     let root = fs::File::open("/").expect("it is there");
     let files = Files::default();
     let direct = fuse.program();
-    // It is refused while it answers, too.
+    // A remote file is refused even while its server answers.
     let alive = files.open_beneath(&root, &direct).map(drop);
     assert_eq!(alive, Err(Reason::Remote));
     let asked = files.with_remote(RemoteFiles::Open);
@@ -315,7 +315,7 @@ fn paths_that_lead_into_it_end_before_it() {
         let opened = files.open_beneath(&root, path).map(drop);
         assert_eq!(opened, Err(Reason::Remote), "{}", path.display());
     }
-    // From inside, as a process has it whose root it is.
+    // From inside, as the root of a process whose root it is.
     let inside = rustix::fs::open(
         fuse.path(),
         rustix::fs::OFlags::PATH,
@@ -324,7 +324,7 @@ fn paths_that_lead_into_it_end_before_it() {
     .expect("its root can be held");
     let opened = files.open_beneath(&inside, Path::new("prog")).map(drop);
     assert_eq!(opened, Err(Reason::Remote));
-    // Only who asks for remote files is told of it, before it is too late.
+    // Only a request for remote files reports one to the watch, before it may hang.
     let mut watch = Careless(Vec::new());
     let local = Request::Beneath {
         root: root.as_fd(),

@@ -1,4 +1,4 @@
-//! In a control group with little memory everything is smaller, and nothing is killed.
+//! In a control group with little memory all buffers are smaller, and nothing is killed.
 
 use crate::common;
 
@@ -7,8 +7,8 @@ use common::{BURN_FUNCTIONS, burning, proftop, run, text};
 use serde_json::Value;
 use test_support::is_root_or_skip;
 
-/// The whole machine, with whatever else runs on it. Before, a group of 64 MB was too small for
-/// what the kernel holds alone.
+/// Samples the whole machine, with whatever else runs on it. A group of 64 MB was once too small
+/// for what the kernel alone takes.
 #[test]
 fn a_group_of_64_mb_is_enough() {
     if !is_root_or_skip("control groups are made by root") {

@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use test_support::{Scratch, wait_for, wait_until};
 
-/// Runs its last words by a shell, as the shell of another machine would. What it is then, it is
-/// under its own pid, which it leaves in a file.
+/// Runs its last words by a shell, as the shell of another machine would. The process that runs
+/// them has the pid of the script, which it writes to a file.
 const SSH: &str = r#"#!/bin/sh
 while [ "$1" != -- ]; do shift; done
 host=$2
@@ -26,7 +26,7 @@ echo $$ > "$PROFTOP_TEST_PIDS/$host"
 exec sh -c "exec $*"
 "#;
 
-/// The script in the place of ssh, and the folder with the pids of what it runs.
+/// Makes the folder with the script in the place of ssh, for the pids of the processes it runs.
 fn machines() -> Scratch {
     let folder = Scratch::new();
     let script = folder.write("ssh", SSH);
@@ -42,7 +42,7 @@ fn open(folder: &Path, words: &[&str]) -> std::process::Command {
     command
 }
 
-/// The process that samples on a machine.
+/// Returns the process that samples for a machine.
 fn pid_on(folder: &Path, host: &str) -> Pid {
     wait_for("it is started there", || {
         let told = fs::read_to_string(folder.join(host)).ok()?;
@@ -80,14 +80,14 @@ fn machines_are_shown_as_one_and_told_apart() {
         "{health}"
     );
     assert_eq!(health.matches("samples come").count(), 2, "{health}");
-    // One of them alone.
+    // One of the machines alone.
     dialog.ask("filter host:one");
     wait_until("only that one", || {
         let processes = dialog.ask("processes");
         processes.contains(both[0]) && !processes.contains(both[1])
     });
     dialog.ask("filter none");
-    // One goes. What it has sent stays, and it is named.
+    // One machine goes. The samples that it has sent stay, and the notice names it.
     let there = ["one", "noisy"].map(|host| pid_on(folder, host));
     kill_process(there[1], Signal::KILL).expect("it runs");
     dialog.ask_until("health", &["gone: ssh was killed"]);
@@ -95,7 +95,7 @@ fn machines_are_shown_as_one_and_told_apart() {
     assert!(status.contains("GONE   noisy (and 1 more"), "{status}");
     dialog.ask("window all");
     dialog.ask_until("processes", &both);
-    // When the screen is left nothing goes on there.
+    // After the screen is left, nothing runs on the machines.
     dialog.finish();
     wait_until("it ends there", || test_kill_process(there[0]).is_err());
 }
@@ -116,7 +116,7 @@ fn where_no_machine_answers_each_says_why() {
     ] {
         assert!(error.contains(part), "{part}: {error}");
     }
-    // A single one is named in the first line.
+    // A single machine is named in the first line.
     let output = run(&mut open(folder.path(), &["ssh://refused"]));
     let error = text(&output.stderr);
     assert!(
@@ -129,7 +129,7 @@ fn where_no_machine_answers_each_says_why() {
         error.contains("(publickey).; ssh may ask for nothing here"),
         "{error}"
     );
-    // What the proftop there cannot do it says itself.
+    // The proftop on the other machine itself says what it cannot do.
     let there = format!("ssh://one{PROFTOP}");
     let output = run(&mut open(folder.path(), &[&there, "--", "-p", "4194304"]));
     let error = text(&output.stderr);

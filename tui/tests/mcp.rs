@@ -1,4 +1,4 @@
-//! `proftop mcp` as an assistant's program drives it: a message a line, over pipes.
+//! `proftop mcp` as an assistant's program uses it: one message in each line, over pipes.
 
 use crate::common::{burning, proftop, shared_machine};
 use rustix::process::Signal;
@@ -20,7 +20,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts a server with these options; nothing is said yet.
+    /// Starts a server with these options, and sends nothing yet.
     fn start(options: &[&str]) -> Server {
         let mut command = proftop(&["mcp"]);
         command.args(options);
@@ -212,7 +212,7 @@ fn hostile_input_has_an_answer_and_the_server_goes_on() {
     }
     server.send(b"\xff\xfe\n");
     assert_eq!(server.answer()["error"]["code"], -32700);
-    // What needs no answer has none: the next one is that of the ping.
+    // A line that needs no answer gets none: the next answer is that to the ping.
     server.send(b"\n\r\n");
     server.send_message(json!({ "jsonrpc": "2.0", "method": "no/such/notification" }));
     server.send_message(json!({ "jsonrpc": "2.0", "id": 5, "result": {} }));
@@ -320,10 +320,10 @@ fn samples_are_taken_and_asked_again() {
         "{process}"
     );
 
-    // What samples the whole machine takes all rights, the second time as well.
+    // A call that samples the whole machine needs all rights, the second time as well.
     let text = server.text("look", json!({ "seconds": 1 }));
     assert!(text.contains("`look-4`"), "{text}");
-    // One that is cancelled has no answer, and the next one has.
+    // A cancelled call has no answer, and the next call has one.
     let id = server.begin_call("look", json!({ "seconds": 60 }));
     let cancel = json!({ "requestId": id });
     server.send_message(
@@ -353,7 +353,7 @@ fn it_ends_when_its_input_ends() {
     let mut server = Server::begun(&[]);
     server.input = None;
     assert_eq!(server.ended(), Some(0));
-    // What was asked before is answered, also without a newline.
+    // Requests before the end of input are answered, also one without a newline.
     let mut server = Server::begun(&[]);
     server.send(br#"{"jsonrpc":"2.0","id":77,"method":"ping"}"#);
     server.input = None;
@@ -381,7 +381,7 @@ fn nothing_holds_it_up_at_its_end() {
     for by_signal in [false, true] {
         let mut server = Server::begun(&[]);
         server.begin_call("look", json!({ "seconds": 60 }));
-        // Answered after the call was taken up.
+        // The ping is answered after the call was taken up.
         server.ask("ping", json!({}));
         if by_signal {
             server.process.signal(Signal::TERM);
@@ -395,14 +395,14 @@ fn nothing_holds_it_up_at_its_end() {
             "there are no samples to tell of"
         );
     }
-    // While nobody reads what it writes.
+    // The same while no one reads what the server writes.
     let mut command = proftop(&["mcp"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = Process::start(&mut command);
     let mut input = process.stdin.take().expect("it is piped");
     let output = process.stdout.take().expect("it is piped");
     let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n".repeat(1000);
-    // It reads no more when its answers are not read: this write gets stuck.
+    // The server stops reading if its answers are not read: this write blocks.
     thread::spawn(move || while input.write_all(ping.as_bytes()).is_ok() {});
     wait_until("the pipe is full", || {
         rustix::io::ioctl_fionread(&output).is_ok_and(|waiting| waiting > 60_000)

@@ -1,6 +1,6 @@
-//! What somebody wants to know who has never seen proftop but knows htop, each
-//! with the keys that the key line and the help offer: on PostgreSQL under
-//! pgbench, where it is installed, through a line that delays every key.
+//! Questions of a user who has never seen proftop but knows htop, each answered with the keys
+//! that the key line and the help show: on PostgreSQL under pgbench, where it is installed,
+//! through a line that delays every key.
 
 use crate::common;
 
@@ -11,13 +11,13 @@ use common::{Machine, shared_machine};
 use std::time::Duration;
 use test_support::wait_until;
 
-/// How long a key takes to get there, and what it changes to get back.
+/// How long a key takes to proftop, and its effect on the way back.
 const LINE_DELAY: Duration = Duration::from_millis(150);
 
 struct Newcomer {
     terminal: Terminal,
     _postgres: Postgres,
-    /// Where files are written to.
+    /// The folder to which files are written.
     _folder: tempfile::TempDir,
     _machine: Machine,
 }
@@ -29,7 +29,7 @@ impl Newcomer {
         let postgres = Postgres::start()?;
         let folder = tempfile::tempdir().expect("a folder");
         terminal.type_line(&format!("cd {}", folder.path().display()));
-        // What else the machine does would be in the first rows.
+        // Other programs of the machine would be in the first rows.
         terminal.start(&format!("-p {}", postgres.pid()));
         terminal.wait("samples of it", |screen| {
             screen.contains("postgres") && screen.lines().any(|line| line.starts_with('>'))
@@ -42,7 +42,7 @@ impl Newcomer {
         })
     }
 
-    /// Presses at most so many keys, and waits for what they show.
+    /// Presses keys, at most this many, and waits for what they show.
     fn press(&self, keys: &[&str], most: usize, shows: impl Fn(&str) -> bool) -> String {
         assert!(keys.len() <= most);
         for key in keys {
@@ -81,8 +81,8 @@ fn five_tasks_take_few_keys() {
         screen.contains("[5 Thread]") && tid.is_some_and(|tid| tid.parse::<u32>().is_ok())
     });
 
-    // What was different a moment ago? Time, a mark there, use it; then A is
-    // what was before, and the difference is what came since.
+    // What was different a moment ago? The time view, a mark there, use it: A is what was before,
+    // and the difference is what came after.
     let keys = [
         "6", "Left", "Left", "v", "Right", "Enter", "b", "1", ".", "=",
     ];
@@ -104,7 +104,7 @@ fn five_tasks_take_few_keys() {
     newcomer.terminal.wait_for_shell();
 }
 
-/// The same without a screen: lines instead of keys.
+/// The same questions without a screen: lines instead of keys.
 #[test]
 fn the_five_tasks_take_few_lines() {
     let Some(_machine) = shared_machine() else {
@@ -117,7 +117,7 @@ fn the_five_tasks_take_few_lines() {
     let mut command = common::proftop(&["--plain"]);
     command.current_dir(folder.path()).env_remove("SUDO_UID");
     let mut dialog = Dialog::of(command);
-    // There has to be some time to compare with: the seconds have a row each.
+    // There must be some time to compare with: each second has a row.
     wait_until("seconds with samples", || {
         dialog.ask("wait 3s");
         dialog.ask("time").contains("\n  5  ")
@@ -152,7 +152,7 @@ fn the_five_tasks_take_few_lines() {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     assert!(folder.path().join("a.pft").exists());
-    // Each answer began with its base.
+    // Each answer begins with its base.
     let bases = said.lines().filter(|line| line.contains(" samples, lost "));
     assert_eq!(bases.count(), lines.len(), "{said}");
 }

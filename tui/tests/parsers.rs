@@ -1,4 +1,4 @@
-//! Processes that understand files, and may die of them: samples and names of others go on.
+//! Processes that parse files may be killed by them: samples and names of other files go on.
 
 use crate::common;
 
@@ -13,17 +13,17 @@ use std::time::Duration;
 use symbolize::{ElfSymbols, FileOffset};
 use test_support::{Process, Random, compile, wait_until};
 
-/// How many are killed.
+/// How many processes the test kills.
 const KILLS: u32 = 100;
 
-/// Functions that the program is in, one after the other, so that there are new ones to name
-/// all the time.
+/// Number of functions that the program calls one after the other, so that there are new ones
+/// to name all the time.
 const FUNCTIONS: usize = 2000;
 
 fn program(folder: &Path) -> Option<PathBuf> {
     let (source, program) = (folder.join("many.c"), folder.join("many"));
     let mut text = String::from("volatile long sink;\n");
-    // Each instruction that is met is a frame of its own.
+    // Each instruction that is sampled is a frame of its own.
     let work = "sink += i; sink ^= i; ".repeat(10);
     let body = format!("for (int i = 0; i < 20000; i++) {{ {work} }}");
     let mut calls = String::new();
@@ -37,7 +37,7 @@ fn program(folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// The processes without rights of those that a process has forked.
+/// Returns the processes without rights that a process has forked.
 fn parsers_of(pid: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -92,7 +92,7 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
     assert!(number(last, "samples_run") > 0, "{last}");
 }
 
-/// The reports that have been written as a whole.
+/// Returns the reports that have been written completely.
 fn reports_in(output: &Path) -> Vec<Value> {
     let text = fs::read_to_string(output).expect("text");
     let lines = text
@@ -105,7 +105,7 @@ fn symbols(program: &Path) -> ElfSymbols {
     ElfSymbols::read(&fs::File::open(program).expect("it is there")).expect("its symbols")
 }
 
-/// Samples of the program's functions whose name is told. Fails if it is told wrong.
+/// Returns the samples of the program's functions that have a name. Fails if a name is wrong.
 fn named(symbols: &ElfSymbols, reports: &[Value]) -> u64 {
     let functions = reports.iter().flat_map(|report| list(report, "functions"));
     let own = functions.filter(|function| function["module"] == "many");

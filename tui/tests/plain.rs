@@ -1,4 +1,4 @@
-//! The dialog line by line: what a screen reader reads, and a pipe.
+//! The dialog line by line, for screen readers and pipes.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use test_support::Process;
 
 const PROMPT: &[u8] = b"proftop> ";
 
-/// What is typed comes back from the terminal; beside it only text does.
+/// Fails if there is anything but text beside what was typed, which the terminal echoes.
 fn assert_plain(bytes: &[u8]) {
     let is_text = |byte: &u8| matches!(byte, b'\n' | b'\r' | b' '..=b'~');
     assert!(bytes.iter().all(is_text), "{}", bytes.escape_ascii());
@@ -60,7 +60,7 @@ fn an_interrupt_stops_an_answer_and_then_the_program() {
     let mut proftop = Process::start(&mut command);
     terminal.read_until(PROMPT);
     terminal.press(b"wait 1h\n");
-    // What is typed is there before it is read, and it is waiting long after.
+    // The typed line is echoed before proftop reads it, and proftop waits long after that.
     terminal.read_until(b"wait 1h\r\n");
     std::thread::sleep(std::time::Duration::from_secs(1));
     proftop.signal(Signal::INT);
@@ -100,7 +100,7 @@ fn a_command_is_watched_line_by_line() {
     dialog.say("status");
     let status = dialog.until("order of self");
     assert!(status.contains("since mark"), "{status}");
-    // It is said when the command has ended.
+    // proftop says so when the command has ended.
     dialog.say("wait 4s");
     dialog.until("EXITED");
     dialog.say("window all");

@@ -1,5 +1,5 @@
-//! Probes that come and go on programs at work: the programs live on, all that they work out
-//! is right, and their code is as it was.
+//! Probes that are placed and removed on programs at work: the programs live on, all their results
+//! are right, and their code is as it was.
 
 use crate::common;
 
@@ -14,13 +14,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use test_support::{Process, Random, Scratch, behind_others, run_tool, skip, wait_until};
 
-/// Rounds of one program; `bench/probes.py rounds` has hundreds.
+/// Rounds for one program; `bench/probes.py rounds` has hundreds.
 const ROUNDS: usize = 6;
 
-/// Functions that have a probe at a time.
+/// Number of functions that have a probe at a time.
 const AT_ONCE: usize = 2;
 
-/// A program that works out the same again and again, and writes a line each time.
+/// A program that computes the same again and again, and writes a line each time.
 struct Worker {
     process: Process,
     scratch: Scratch,
@@ -44,14 +44,14 @@ impl Worker {
         Some(worker)
     }
 
-    /// The lines that are whole.
+    /// Returns the lines that are complete.
     fn results(&self) -> Vec<String> {
         let text = fs::read_to_string(self.scratch.join("results")).expect("its results");
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole.lines().map(str::to_owned).collect()
     }
 
-    /// Every result so far is the same, and more come.
+    /// Fails unless every result so far is the same, and more come.
     fn check(&mut self) {
         let before = self.results().len();
         wait_until("it works on", || {
@@ -64,8 +64,8 @@ impl Worker {
     }
 }
 
-/// Places probes on random ones of these functions and takes them away, `ROUNDS` times. Each
-/// of them is found, and some are in place in time however busy the machine is.
+/// Places probes on random ones of these functions and removes them, `ROUNDS` times. Each
+/// function is found, and some probes are in place in time however busy the machine is.
 fn probe_in_rounds(pid: u32, functions: &[&str], seed: u64) {
     let mut dialog = Dialog::start(&["--plain", "-p", &pid.to_string()]);
     let mut random = Random::new(seed);
@@ -74,7 +74,7 @@ fn probe_in_rounds(pid: u32, functions: &[&str], seed: u64) {
         for _ in 0..AT_ONCE {
             let function = functions[random.index(functions.len())];
             let answer = dialog.probe(function);
-            // One that costs too much may be gone by now, and that is said.
+            // A probe that costs too much may be removed by now, and proftop says so.
             let is_placed = answer.contains(" is on ") || answer.contains("was taken away");
             assert!(
                 is_placed || answer.contains("not done within"),
@@ -88,7 +88,7 @@ fn probe_in_rounds(pid: u32, functions: &[&str], seed: u64) {
     dialog.finish();
 }
 
-/// Files whose code is not in memory as it is in the file.
+/// Returns the files whose code in memory is not as it is in the file.
 fn changed_code(pid: u32) -> Vec<String> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it lives");
     let memory = File::open(format!("/proc/{pid}/mem")).expect("its memory");
@@ -106,7 +106,7 @@ fn changed_code(pid: u32) -> Vec<String> {
         let (start, end, offset) = (hex(start), hex(end), hex(offset));
         let mut in_file = vec![0; (end - start) as usize];
         let mut in_memory = in_file.clone();
-        // The last page may go beyond the end of the file: zeros there.
+        // The last page may go beyond the end of the file: there are zeros.
         let mut len = 0;
         while let Ok(read @ 1..) = file.read_at(&mut in_file[len..], offset + len as u64) {
             len += read;
@@ -133,13 +133,13 @@ fn check_code(pid: u32) {
     });
 }
 
-/// All of it with a program that writes its results.
+/// Runs all rounds with a program that writes its results.
 fn come_and_go(worker: Option<Worker>, functions: &[&str], seed: u64) {
     let Some(mut worker) = worker else {
         return;
     };
     let pid = worker.process.pid();
-    // Else its code is changed by others, and would never be as it was.
+    // Otherwise another program changes its code, and it would never be as it was.
     assert_eq!(changed_code(pid), [""; 0]);
     probe_in_rounds(pid, functions, seed);
     worker.check();

@@ -1,4 +1,4 @@
-//! Probes placed while proftop runs, on programs that know what they did.
+//! Probes placed while proftop runs, on programs that count their own calls.
 
 use crate::common;
 
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use test_support::{Process, Scratch, compile};
 
-/// Calls `counted` as often as each line of its input says, and says when it is done. The
-/// other thread is busy, so that there are samples.
+/// A program that calls `counted` as often as each line of its input says, and prints when it is
+/// done. The other thread is busy, so that there are samples.
 const COUNTS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ impl Counting {
         })
     }
 
-    /// Has it call the function so often, and waits until it has.
+    /// Makes the program call the function this often, and waits for that.
     fn call(&mut self, calls: u64) {
         writeln!(self.input, "{calls}").expect("it reads");
         let mut line = String::new();
@@ -73,7 +73,7 @@ impl Counting {
     }
 }
 
-/// `12,345` of a line that has ` calls in `.
+/// Returns the number `12,345` of a line with ` calls in `.
 fn calls(answer: &str) -> u64 {
     let line = answer
         .lines()
@@ -83,8 +83,8 @@ fn calls(answer: &str) -> u64 {
     number.replace(',', "").parse().expect("a number")
 }
 
-/// Asks for the probes until the function was called so often: what was counted comes with
-/// the next snapshot.
+/// Asks for the probes until the function was called this often: counts come with the next
+/// snapshot.
 fn until_counted(dialog: &mut Dialog, wanted: u64) -> String {
     test_support::wait_for("all calls are counted", || {
         let answer = dialog.ask("probes");
@@ -108,7 +108,7 @@ fn a_probe_counts_every_call_while_it_is_there() {
     };
     let pid = counting.process.pid().to_string();
     let mut dialog = Dialog::start(&["--plain", "-p", &pid]);
-    // Not sampled so far: it is found by its name.
+    // The function was not sampled so far: proftop finds it by its name.
     let answer = dialog.probe("counted");
     assert!(answer.contains("probe 1 is on counted"), "{answer}");
     counting.call(5_000);
@@ -121,7 +121,7 @@ fn a_probe_counts_every_call_while_it_is_there() {
         let answer = dialog.ask("probes");
         answer.contains("called from main").then_some(())
     });
-    // Values begin anew, and are those of the program.
+    // The values begin anew, and are those that the program passes.
     dialog.ask("value 1 arg1");
     dialog.ask("value 1 arg2");
     counting.call(1_000);
@@ -129,7 +129,7 @@ fn a_probe_counts_every_call_while_it_is_there() {
     for part in ["arg1 100.0% 7", "arg2 50.0% 0", "arg2 50.0% 1"] {
         assert!(answer.contains(part), "{part} in {answer}");
     }
-    // A second one beside it; what it waits for is told.
+    // A second probe beside it; the answer says what it waits for.
     let answer = dialog.ask("probe sleeps");
     assert!(answer.contains("probe 2 is on sleeps"), "{answer}");
     counting.call(3_000);
@@ -138,7 +138,7 @@ fn a_probe_counts_every_call_while_it_is_there() {
         answer.contains("60 calls in ").then_some(answer)
     });
     assert!(answer.contains("4,000 calls in "), "{answer}");
-    // What is refused says why, and leaves the others alone.
+    // A refusal says why, and leaves other probes alone.
     let answer = dialog.ask("probe _start");
     assert!(
         answer.contains("no probe on _start: it starts the process"),
@@ -242,7 +242,7 @@ fn a_key_on_a_row_places_a_probe() {
     tmux.wait_for("counted  counts+0x");
     counting.call(777);
     tmux.wait_for("777 calls in ");
-    // When its program ends, that is said and the numbers stay.
+    // When the program ends, proftop says so and the numbers stay.
     counting.process.signal(rustix::process::Signal::KILL);
     let screen = tmux.wait_for("gone");
     assert!(screen.contains("777 calls in "), "{screen}");

@@ -1,4 +1,4 @@
-//! Functions of Python as a user sees them: in reports, filters, recordings and exports.
+//! Python functions as a user sees them: in reports, filters, recordings and exports.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ fn start(python: &Path) -> Process {
     Process::start_load(Command::new(python).arg(program).arg("600"))
 }
 
-/// A function of a report: its samples, and those below it.
+/// Returns the samples of a function in a report, with those of its callees.
 fn total(report: &Value, name: &str) -> u64 {
     let functions = list(report, "functions");
     let found = functions.iter().find(|function| function["name"] == name);
@@ -109,7 +109,7 @@ fn a_recording_keeps_them() {
         // One stack, of C and Python in turn: what called the callback is between them.
         let folded = export("folded", "fn:python.burn show:internals");
         let is_there = folded.lines().filter_map(between).any(is_mixed);
-        // What called it is the interpreter's own, and folded unless it is asked for.
+        // Its callers are the interpreter's own, and folded unless they are asked for.
         let folded = export("folded", "fn:python.burn");
         let mut lines = folded.lines().filter_map(between);
         is_there && lines.any(|steps| steps.is_empty())

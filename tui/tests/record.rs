@@ -76,7 +76,7 @@ t;start;other 30
         let found = out.lines().find_map(|line| line.find(name));
         found.unwrap_or_else(|| panic!("{name} is not in {out}"))
     };
-    // Siblings stand below each other, and what is called stands further in.
+    // Siblings are below each other, and callees are indented further.
     assert!(column("start") < column("a1 > "), "{out}");
     assert_eq!(column("a1 > "), column("other"), "{out}");
     assert!(column("a1 > ") < column("less"), "{out}");
@@ -138,8 +138,8 @@ fn an_export_can_hide_names_and_tell_threads_apart() {
     assert!(out.starts_with(&format!("{comm}/1;")), "{out}");
 }
 
-/// The profile knows the words of a recording, not who says them: the two lists
-/// have to agree, or a reason becomes `other`.
+/// The crate `profile` has its own list of the reasons in a recording: the two lists have to
+/// agree, or a reason becomes `other`.
 #[test]
 fn every_reason_for_having_no_name_survives_a_recording() {
     for reason in profile::NoName::ALL {
@@ -281,21 +281,21 @@ fn a_recording_of_a_command_has_its_shares() {
     );
     let output = run(&mut proftop(&["report", name, "--format", "json"]));
     let reports = reports(&output.stdout);
-    // What they call is inlined into them, and a row of its own.
+    // The functions that they call are inlined into them, and have rows of their own.
     let total = |wanted: &str| -> u64 {
         let functions = reports.iter().flat_map(|report| list(report, "functions"));
         let named = functions.filter(|f| f["name"].as_str().is_some_and(|n| n.contains(wanted)));
         named.map(|function| number(function, "total")).sum()
     };
     let all: u64 = BURN_FUNCTIONS.iter().map(|name| total(name)).sum();
-    // However busy the machine is; the bands below go by their number.
+    // This holds however busy the machine is. The bands below depend on the number of samples.
     assert!(all > 50, "{all} samples of the work");
     for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
         let measured = total(name) as f64 / all as f64;
         let band = band(share, all as f64);
         assert!((measured - share).abs() < band, "{name}: {measured:.3}");
     }
-    // It ran as who runs this test, in some control group.
+    // The program ran as the user who runs this test, in some control group.
     let samples = |filter: &str| {
         let filter = ["report", name, "--format", "json", "--filter", filter];
         sum(
@@ -363,7 +363,7 @@ fn a_recording_is_written_in_the_format_of_its_name() {
     assert_eq!(there, names, "nothing else is left there");
 }
 
-/// A disk that is full, as far as programs can tell.
+/// The output is a device that behaves like a file on a full disk.
 #[test]
 fn samples_are_kept_when_their_format_cannot_be_written() {
     let Some(_machine) = shared_machine() else {
@@ -407,7 +407,7 @@ fn a_recording_can_be_written_on_the_way_and_ends_when_interrupted() {
     let mut command = proftop(&["record", "-o", file.to_str().unwrap()]);
     let mut record = Process::start(command.stderr(fs::File::create(&said).unwrap()));
     let says = |words: &str| fs::read_to_string(&said).unwrap().contains(words);
-    // More than its head: a second has been written.
+    // The file has more than its header: a second has been written.
     wait_until("a block", || {
         fs::metadata(&file).is_ok_and(|file| file.len() > 12)
     });
@@ -448,7 +448,7 @@ fn a_command_that_goes_on_is_waited_for_and_that_is_said() {
     assert!(said.contains("the command goes on"), "{said}");
 }
 
-/// As a person reads it: `1,234 samples`.
+/// Formats a number of samples as reports do: `1,234 samples`.
 fn profile_count(samples: u64) -> String {
     let digits = samples.to_string();
     let parts: Vec<&str> = digits
@@ -472,7 +472,7 @@ fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
     let record = Process::start(record.stderr(Stdio::null()));
     let length = || fs::metadata(&file).map_or(0, |file| file.len());
     wait_until("something is written", || length() > 1000);
-    // The first block may be of a few samples: tables are still being made.
+    // The first block may have few samples: tables are still being made.
     for _ in 0..2 {
         let before = length();
         wait_until("more is written", || length() > before);
@@ -487,7 +487,7 @@ fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
     assert!(sum(&reports(&report.stdout), "samples") > 20);
 }
 
-/// Two processes of the same work, both recorded now, and a file beside one.
+/// Compares two processes with the same work, both recorded now, and a file with one.
 #[test]
 fn a_side_of_the_comparison_can_be_recorded_now() {
     let Some(_machine) = shared_machine() else {
@@ -500,7 +500,7 @@ fn a_side_of_the_comparison_can_be_recorded_now() {
     );
     let diff = || run(&mut proftop(&["diff", &a, &b, "--fail-over", "90%"]));
     let mut output = diff();
-    // The loads have the CPU time that nobody else wants, which may be none for two seconds.
+    // The loads have the lowest priority, and may get no CPU time for two seconds.
     wait_until("both sides have samples", || {
         let has_none = output.status.code() == Some(5);
         if has_none {

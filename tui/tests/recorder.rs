@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use test_support::{Process, Scratch, wait_for, wait_until};
 
-/// A recorder of ten seconds that was started in a folder, and has written.
+/// Starts a recorder of ten seconds in a folder, and waits until it has written.
 fn recorder(folder: &Scratch, args: &[&str]) -> Process {
     let ring = folder.join("ring.pft");
     let before = fs::metadata(&ring).and_then(|ring| ring.modified()).ok();
@@ -25,7 +25,7 @@ fn recorder(folder: &Scratch, args: &[&str]) -> Process {
     process
 }
 
-/// The files that were saved, the oldest first.
+/// Returns the files that were saved, the oldest first.
 fn saves(folder: &Scratch) -> Vec<PathBuf> {
     let list = fs::read_dir(folder.join(".")).unwrap();
     let mut paths: Vec<PathBuf> = list.map(|entry| entry.unwrap().path()).collect();
@@ -35,7 +35,7 @@ fn saves(folder: &Scratch) -> Vec<PathBuf> {
     paths
 }
 
-/// A report of a file as JSON, and what was said.
+/// Returns the number of samples in a file, and what `report` printed.
 fn report(file: &Path, args: &[&str]) -> (u64, String) {
     let mut command = proftop(&["report", "--format", "json"]);
     let output = run(command.args(args).arg(file));
@@ -74,13 +74,13 @@ fn what_led_to_a_condition_is_saved_with_its_functions() {
         "{ring}"
     );
     assert!(out.contains(why), "{out}");
-    // The end of it has less.
+    // The end of the recording has fewer samples.
     let (all, _) = report(&saved, &[]);
     let (last, _) = report(&saved, &["--last", "1s"]);
     assert!(0 < last && last < all, "{last} of {all}");
     recorder.signal(Signal::TERM);
     recorder.wait().unwrap();
-    // On a busy machine the condition may not have held for a moment, and be met again.
+    // On a busy machine the condition may stop holding for a moment, and be met again.
     assert_eq!(saves(&folder)[0], saved);
 }
 
@@ -93,7 +93,7 @@ fn lines_are_read_for_what_is_saved() {
     let touched = folder.join("touched");
     let on = format!("file:{}", touched.display());
     let mut recorder = recorder(&folder, &["--save-on", &on, "--comm", "burn"]);
-    // Lines are read by a thread of the lowest priority: this program must not have a higher one.
+    // A thread of the lowest priority reads the lines: this program must not have a higher one.
     let mut command = Command::new("nice");
     command.args(["-n", "19"]).arg(burn()).args(["600", "2"]);
     let _burning = Process::start_load(command.stdout(Stdio::null()));
@@ -105,7 +105,7 @@ fn lines_are_read_for_what_is_saved() {
         fs::read_to_string(&exported).unwrap().contains("burn.rs")
     };
     assert!(!has_lines());
-    // Reading them may take longer than the time after a condition.
+    // Reading the lines may take longer than the time after a condition.
     wait_until("lines", || {
         fs::write(&touched, "").unwrap();
         has_lines()
@@ -134,7 +134,7 @@ fn killed_it_leaves_a_whole_file_which_the_next_one_keeps() {
     let kept = saves(&folder);
     assert_eq!(kept.len(), 1);
     assert_eq!(fs::read(&kept[0]).unwrap(), left);
-    // And SIGUSR2 saves what there is.
+    // SIGUSR2 saves what there is.
     second.signal(Signal::USR2);
     let saved = wait_for("a save", || {
         saves(&folder).pop().filter(|path| *path != kept[0])
@@ -165,7 +165,7 @@ fn a_file_that_is_removed_or_taken_is_noticed() {
     wait_until("it is there again", || ring.exists());
     let (after, _) = report(&ring, &[]);
     assert!(after >= before, "{after} of {before}");
-    // Nobody else writes to it in the meantime.
+    // No other process writes to the ring in the meantime.
     let output = run(proftop(&["record", "--ring", "10s", "-o"]).arg(&ring));
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("another recorder writes to"));
@@ -175,7 +175,7 @@ fn a_file_that_is_removed_or_taken_is_noticed() {
     let kept = wait_for("it is put aside", || saves(&folder).pop());
     assert_eq!(fs::read_to_string(&kept).unwrap(), "whose?");
     wait_until("the ring is there again", || report(&ring, &[]).0 > 0);
-    // And what cannot be saved now is saved later.
+    // A recording that cannot be saved now is saved later.
     let elsewhere = folder.join("elsewhere");
     let inner = folder.join("inner");
     fs::create_dir(&inner).unwrap();
@@ -219,7 +219,7 @@ fn only_so_many_saves_are_left() {
     let mut recorder = recorder(&folder, &["--saves", "2"]);
     let mut all: Vec<PathBuf> = Vec::new();
     for _ in 0..3 {
-        // Those within a second are one.
+        // Signals within a second make one file.
         let new = wait_for("a save", || {
             recorder.signal(Signal::USR2);
             saves(&folder).into_iter().find(|path| !all.contains(path))

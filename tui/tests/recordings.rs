@@ -14,8 +14,8 @@ use std::process::Command;
 use symbolize::{ElfSymbols, FileOffset};
 use test_support::skip;
 
-/// A recording of one process with one frame in a file that is only known by
-/// its build-id.
+/// Writes a recording of one process with one frame in a file that is only known by its
+/// build-id.
 fn recording(path: &Path, build_id: &[u8], place: u64, name: NameState) {
     let mut store = Store::new(Limits::default());
     store.set_info(Info {
@@ -56,7 +56,7 @@ fn recording(path: &Path, build_id: &[u8], place: u64, name: NameState) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A function of this very program: where in the file, and its name.
+/// Returns a function of this very program: where it is in the file, and its name.
 fn function(symbols: &ElfSymbols) -> (u64, String) {
     let address = function as *const () as u64;
     let maps = fs::read_to_string("/proc/self/maps").expect("it is ours");
@@ -95,7 +95,7 @@ fn names_are_found_by_build_id_where_the_file_is() {
     recording(&file, &build_id, place, stripped);
     let file = file.to_str().unwrap();
 
-    // Not here: what was known stays.
+    // The program is not here: names that were known stay.
     let output = run(&mut proftop(&["resolve", file]));
     assert!(output.status.success());
     let said = text(&output.stderr);
@@ -129,7 +129,7 @@ fn names_are_found_by_build_id_where_the_file_is() {
     );
     let report = text(&run(&mut proftop(&["report", other, "--tree"])).stdout);
     assert!(report.contains(&name), "{name} is not in {report}");
-    // In its own place, and only there where asked.
+    // The recording itself is overwritten, and only if that is asked for.
     let before = fs::read(file).unwrap();
     assert!(
         run(&mut proftop(&["resolve", file, "--debug-dir", directory]))
@@ -153,7 +153,7 @@ fn names_are_found_by_build_id_where_the_file_is() {
     assert!(text(&again.stderr).contains("exists already"), "{again:?}");
 }
 
-/// Only debug information is left of the program; its build-id is the same.
+/// Only the debug information of the program is left; its build-id is the same.
 #[test]
 fn names_are_found_where_only_the_debug_file_is() {
     let keep = |program: &Path, folder: &Path| {
@@ -165,7 +165,7 @@ fn names_are_found_where_only_the_debug_file_is() {
     names_of_debug_file("objcopy of binutils", keep);
 }
 
-/// Its headers are those of the program, and the stripped program is there, too.
+/// The debug file has the headers of the program, and the stripped program is there, too.
 #[test]
 fn names_are_found_in_debug_files_of_elfutils() {
     let strip = |program: &Path, folder: &Path| {
@@ -180,7 +180,7 @@ fn names_are_found_in_debug_files_of_elfutils() {
     names_of_debug_file("eu-strip of elfutils", strip);
 }
 
-/// Of a program that `tool` takes apart: into `debug`, and perhaps `stripped`.
+/// Finds names of a program that `tool` splits: into `debug`, and perhaps `stripped`.
 fn names_of_debug_file(what: &str, tool: impl Fn(&Path, &Path) -> Command) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
@@ -212,7 +212,7 @@ fn names_of_debug_file(what: &str, tool: impl Fn(&Path, &Path) -> Command) {
     assert!(said.contains("found names for 1 of 2 frames"), "{said}");
     let report = text(&run(&mut proftop(&["report", &file, "--tree"])).stdout);
     assert!(report.contains(&name), "{name} is not in {report}");
-    // With the line of that place, too.
+    // The line of that place is found, too.
     let json = text(&run(&mut proftop(&["report", &file, "--format", "json"])).stdout);
     assert!(json.contains("tui/tests/"), "{json}");
 }
@@ -244,7 +244,7 @@ fn recordings_are_put_together() {
         .expect("it is there");
     assert!(line.contains("60"), "{report}");
     assert!(report.contains("main"), "{report}");
-    // What a file does not say is not said of it, nor what looking at it costs.
+    // A report says nothing that its file does not contain, nor how much work it was to read it.
     let head = |name: &String| text(&run(&mut proftop(&["report", name])).stdout);
     let lines = head(&all[2]);
     let lines: Vec<&str> = lines.lines().take(2).map(str::trim_end).collect();
@@ -257,7 +257,7 @@ fn recordings_are_put_together() {
     assert_eq!(output.status.code(), Some(1), "an existing file stays");
     let output = run(&mut proftop(&["merge", "-", "-", "-o", "-"]));
     assert_eq!(output.status.code(), Some(2));
-    // The name tells the format, as elsewhere.
+    // The file's name decides the format, as elsewhere.
     let folded = path("all.folded").to_str().unwrap().to_string();
     let output = run(&mut proftop(&["merge", &all[2], &all[2], "-o", &folded]));
     assert!(output.status.success(), "{output:?}");
@@ -294,7 +294,7 @@ fn who_reads_a_broken_file_is_told_which_and_how() {
     }
 }
 
-/// A screen is not to be had here either, but that is not what helps the user.
+/// A screen is not possible here either, but to say that would not help the user.
 #[test]
 fn the_screen_of_a_file_that_is_not_there_says_so() {
     let output = run(&mut proftop(&["open", "/nowhere/a.pft"]));
@@ -315,7 +315,7 @@ fn health_in_lines_names_modules_and_what_to_type() {
     let resolve = format!("proftop resolve {}", file.display());
     for (reason, expected) in [
         (profile::NoName::LeftOut, format!("type: {resolve}")),
-        // The file itself has none: another one is needed.
+        // The file itself has no such data: another file is needed.
         (
             profile::NoName::Stripped,
             format!("`{resolve} --debug-dir DIR`"),

@@ -12,13 +12,13 @@ use std::fs;
 use std::process::{Command, Stdio};
 use test_support::{Process, copy_program, skip, wait_for, wait_until};
 
-/// A terminal on a machine that others may use as well.
+/// Opens a terminal on a machine that others may use as well.
 fn terminal(width: u16, height: u16) -> Option<(Machine, Terminal)> {
     let machine = shared_machine()?;
     Some((machine, Terminal::open(width, height)?))
 }
 
-/// Samples that the header counts.
+/// Returns the number of samples in the header.
 fn samples(screen: &str) -> Option<u64> {
     let header = screen.lines().nth(2)?;
     let (count, rest) = header.split_once(' ')?;
@@ -27,7 +27,7 @@ fn samples(screen: &str) -> Option<u64> {
     is_count.then(|| count.replace(',', "").parse().ok())?
 }
 
-/// The self percentage in the row of a function.
+/// Returns the self percentage in the row of a function.
 fn percent(screen: &str, name: &str) -> Option<f64> {
     let row = screen.lines().find(|line| line.contains(name))?;
     let first = row.trim_start_matches('>').split_whitespace().next()?;
@@ -38,7 +38,7 @@ fn selected(screen: &str) -> Option<&str> {
     screen.lines().find(|line| line.starts_with('>'))
 }
 
-/// The line of the selected row.
+/// Returns the line of the selected row.
 fn selected_line(screen: &str) -> Option<String> {
     screen
         .lines()
@@ -70,7 +70,7 @@ fn rows_show_the_split_of_the_work() {
             "{name}: {measured} ± {band}"
         );
     }
-    // What the command prints does not get onto the screen.
+    // The output of the command does not get onto the screen.
     assert!(!screen.contains("rounds/s"));
     terminal.keys(&["q"]);
     terminal.wait_for_shell();
@@ -104,7 +104,7 @@ fn keys_do_what_they_say() {
     terminal.keys(&["1"]);
     terminal.wait_for("[1 Func]");
 
-    // Find: highlights, says how much, selects.
+    // The find prompt highlights matches, counts them, and selects one.
     terminal.keys(&["/"]);
     terminal.keys(&["t", "h", "i", "r", "t", "y"]);
     terminal.wait("the share", |screen| {
@@ -114,13 +114,13 @@ fn keys_do_what_they_say() {
     terminal.wait("a selected match", |screen| {
         selected(screen).is_some_and(|row| row.contains(BURN_FUNCTIONS[1]))
     });
-    // The hardware cursor is on it, for those who read with it.
+    // The hardware cursor is on the selected row, for screen readers.
     wait_until("the cursor is on the selected row", || {
         let line = selected_line(&terminal.screen());
         Some(terminal.property("#{cursor_y}")) == line
     });
 
-    // Sorted by another column it is still the same function.
+    // Sorted by another column, the same function is still selected.
     terminal.keys(&["s"]);
     terminal.wait_for("TOTAL%▼");
     terminal.wait("the same selection", |screen| {
@@ -174,7 +174,7 @@ fn any_size_will_do() {
             .is_some_and(|line| line.trim_end().len() > 100)
             && screen.contains(BURN_FUNCTIONS[0])
     });
-    // The smallest screen, and one line below that.
+    // The smallest screen, and one line less than that.
     terminal.resize(40, 8);
     terminal.wait_for("SELF%");
     terminal.resize(60, 7);
@@ -229,7 +229,7 @@ fn what_the_command_prints_is_kept_off_the_screen() {
     terminal.wait_for_shell();
 }
 
-/// The proftop that runs in the terminal.
+/// Returns the pid of the proftop that runs in the terminal.
 fn pid_in(terminal: &Terminal) -> rustix::process::Pid {
     let shell = terminal.property("#{pane_pid}");
     let children = format!("/proc/{shell}/task/{shell}/children");
@@ -259,9 +259,9 @@ fn signals_find_the_terminal_as_it_was() {
         terminal.type_line("echo status $?.");
         terminal.wait_for(&format!("status {status}."));
     }
-    // Modes of the line: what is typed is shown, and read line by line.
+    // The modes of the terminal: typed text is echoed, and read line by line.
     terminal.type_line("clear; stty -a");
-    // The last of them, so that the others are there.
+    // The last of the modes, so that all others are there.
     let modes = terminal.wait("the modes", |screen| screen.contains("extproc"));
     for mode in ["icanon ", "isig ", "echo ", "opost "] {
         assert!(
@@ -287,7 +287,7 @@ fn it_can_be_stopped_and_continued() {
             screen.starts_with("proftop ") && screen.contains(BURN_FUNCTIONS[0])
         });
     }
-    // Stopped without a warning, and resized meanwhile.
+    // proftop is stopped without a warning, and the terminal is resized meanwhile.
     terminal.keys(&["C-z"]);
     terminal.wait_for_shell();
     terminal.resize(100, 30);
@@ -338,7 +338,7 @@ fn where_no_screen_can_be_it_says_what_can() {
         "{stderr}"
     );
     assert!(output.stdout.is_empty());
-    // One that cannot place text.
+    // A terminal that cannot place text.
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
@@ -362,7 +362,7 @@ fn a_terminal_that_goes_away_ends_it() {
     wait_until("proftop ends", || !std::path::Path::new(&path).exists());
 }
 
-/// How often the thread that writes to the terminal has waited.
+/// Returns how often the thread that writes to the terminal has waited.
 fn waits_of_writer(pid: u32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     tasks
@@ -380,13 +380,13 @@ fn a_terminal_that_takes_nothing_holds_nobody_up() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    // We never read from it.
+    // The test never reads from this terminal.
     let mut terminal = Pty::open(80, 24);
     let mut command = proftop(&["--no-mouse"]);
     terminal.attach(command.env("TERM", "xterm"));
     let mut proftop = Process::start(&mut command);
     wait_until("it draws", || waits_of_writer(proftop.pid()).is_some());
-    // The help and back is a whole screen each time.
+    // Each change to the help and back draws a whole screen.
     let (mut last, mut same) = (None, 0);
     wait_until("the terminal is full", || {
         terminal.press(b"?");

@@ -1,5 +1,5 @@
-//! What happens where standard output or error cannot be written: the disk is full, or
-//! nobody reads.
+//! What happens if standard output or error cannot be written: the disk is full, or the reader
+//! has gone.
 
 use crate::common;
 
@@ -12,17 +12,17 @@ use test_support::{Process, Scratch};
 
 const FOLDED: &str = "main;work 30\n";
 
-/// A disk without room.
+/// Opens a file on a disk without room.
 fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
 }
 
-/// A pipe whose reader has gone.
+/// Makes a pipe whose reader has gone.
 fn unread() -> std::io::PipeWriter {
     std::io::pipe().unwrap().1
 }
 
-/// Runs to the end with these lines as standard input.
+/// Runs a command to its end with these lines as standard input.
 fn typed(command: &mut Command, lines: &str) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -46,7 +46,7 @@ fn a_message_that_cannot_be_written_changes_no_status() {
         (&["--windo"], 2),
         (&["-F", "10000000"], 2),
         (&["open", file], 4),
-        // A note on what the format does not hold, and then it is done.
+        // A note says what the format cannot contain; the export itself is done.
         (&["export", file, "-", "--format", "folded"], 0),
     ];
     for (words, code) in cases {
@@ -72,7 +72,7 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
             text(&ended.stderr),
             "proftop: failed to write to standard output: No space left on device\n"
         );
-        // Who reads no more has had enough.
+        // A reader that has gone wants no more: this is no error.
         let ended = typed(proftop(words).stdout(unread()), "top\n");
         assert_eq!(ended.status.code(), Some(0), "{words:?}");
     }
@@ -134,7 +134,7 @@ fn standard_output_is_the_commands_where_ours_is_a_file() {
         let output = run(&mut command);
         assert!(text(&output.stderr).contains("its own words\n"), "{args:?}");
     }
-    // `-` is standard output for reports as well, and no file of that name.
+    // `-` is standard output for reports as well, and not a file of that name.
     let mut command = proftop(&["-b", "-n", "1", "-d", "0.2", "-o", "-"]);
     let output = run(command.current_dir(scratch.path()));
     assert!(text(&output.stdout).starts_with("# proftop"));

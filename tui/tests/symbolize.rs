@@ -47,7 +47,7 @@ impl Fixture {
         self.program.to_str().unwrap()
     }
 
-    /// The addresses of a function, by nm.
+    /// Returns the addresses of a function, by nm.
     fn addresses(&self, function: &str) -> Option<Vec<u64>> {
         let output = run_tool(Command::new("nm").arg("-S").arg(&self.program))?;
         let listed = text(&output.stdout);
@@ -66,12 +66,12 @@ fn output(args: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// What is printed when `input` is all that is read.
+/// Runs proftop with `input` on standard input, and returns what it prints.
 fn piped(args: &[&str], input: &[u8]) -> String {
     piped_with_errors(args, input).0
 }
 
-/// The same, and what is said beside it.
+/// Like [`piped`], but also returns what is printed to standard error.
 fn piped_with_errors(args: &[&str], input: &[u8]) -> (String, String) {
     let mut child = proftop(args)
         .stdin(Stdio::piped())
@@ -85,7 +85,7 @@ fn piped_with_errors(args: &[&str], input: &[u8]) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// The address of the call that was inlined, and all others.
+/// Returns the address of the call that was inlined, as text.
 fn inlined(fixture: &Fixture) -> Option<String> {
     let addresses = fixture.addresses("sum")?;
     let all: Vec<String> = addresses.iter().map(|a| format!("{a:#x}")).collect();
@@ -184,7 +184,7 @@ fn addresses_in_a_text_are_answered_in_place() {
     assert!(lines[1].ends_with("[0x7fff0000]"));
     assert_eq!(lines[2], "nothing 0xzz here +0x \u{fc}");
 
-    // Files that the text names are found without the command line's help.
+    // Files that the text names are found without options.
     let alone = piped(&["symbolize"], log.as_bytes());
     assert!(
         alone.contains(&format!("{}+{address}) [twice", fixture.program())),
@@ -215,7 +215,7 @@ fn a_process() {
     };
     let mut command = Command::new(&fixture.program);
     let mut child = Process::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-    // It has printed: it is past the loader.
+    // The program has printed, so it is past the loader.
     let mut byte = [0];
     let stdout = child.stdout.as_mut().unwrap();
     std::io::Read::read_exact(stdout, &mut byte).unwrap();
@@ -267,14 +267,14 @@ fn ahead_of_time_and_without_the_file() {
     assert!(message.contains("cannot symbolize `sum`"), "{message}");
 }
 
-/// A log of another machine, of two builds of one program: each address is
-/// answered by its own build, and by no other.
+/// A log of another machine, of two builds of one program: each address gets the names of its
+/// own build, and of no other.
 #[test]
 fn builds_are_told_apart() {
     let (Some(old), Some(new)) = (Fixture::new(), Fixture::new()) else {
         return;
     };
-    // The same program two lines further down.
+    // The same program, with the function two lines further down.
     let source = new.directory.path().join("sum.c");
     fs::write(&source, format!("#include <stdlib.h>\n\n\n{SOURCE}")).unwrap();
     compile(&source, &new.program, FLAGS).expect("it compiled before");
@@ -325,7 +325,7 @@ fn builds_are_told_apart() {
     assert!(said.contains("1 address in `/app/sum` left"), "{said}");
 }
 
-/// A file that is here, but is not the one that the log is about.
+/// A file that is here, but is not the one that the log was written for.
 #[test]
 fn another_build_is_not_asked() {
     let Some(fixture) = Fixture::new() else {
@@ -362,7 +362,7 @@ fn the_text_of_perf_script() {
     let cache = cache.to_str().unwrap();
     output(&["symbolize", "--build-cache", cache, fixture.program()]);
     let inlined = u64::from_str_radix(&address[2..], 16).unwrap();
-    // `sum` again, one byte further: where its caller would go on.
+    // `sum` again, one byte further: where its caller would continue.
     let (at, behind) = (inlined - sum[0], inlined + 1 - sum[0]);
     let text = format!(
         "sum 12 [000] 1.5: 10101 cpu-clock:\n\
@@ -455,7 +455,7 @@ fn a_program_of_another_system() {
     )
     .unwrap();
     let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
-    // Of the package gcc-mingw-w64-x86-64.
+    // The compiler is in the package gcc-mingw-w64-x86-64.
     if run_tool(compiler.arg("-o").arg(&program).arg(&source)).is_none() {
         return;
     }
@@ -466,7 +466,7 @@ fn a_program_of_another_system() {
     let path = program.to_str().unwrap();
     let answer = output(&["symbolize", path, address]);
     assert!(answer.contains("twice"), "{answer}");
-    // Without the file, from a table that was made of it.
+    // Without the file, names come from a table that was made of it.
     let cache = directory.path().join("cache");
     let cache = cache.to_str().unwrap();
     output(&["symbolize", "--build-cache", cache, path]);

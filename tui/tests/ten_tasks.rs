@@ -1,6 +1,6 @@
-//! Ten questions that a profiler is opened for, on a machine with PostgreSQL under load, a
-//! service in C++, one in JavaScript and one of a stripped Python, at 80 columns: with keys that the screen offers, and
-//! at most twelve of them. `--nocapture` prints the keys and the time that each took.
+//! Ten questions for which users open a profiler, on a machine with PostgreSQL under load and with
+//! services in C++, JavaScript and a stripped Python, at 80 columns: each is answered by at most
+//! twelve keys that the screen shows. `--nocapture` prints the keys and the time of each.
 
 use crate::common;
 
@@ -15,8 +15,8 @@ use test_support::{Process, behind_others, compile, skip};
 
 const KEYS_MAX: usize = 12;
 
-// Each program has something to do half of the time: with more of them than CPUs, and none that
-// is ever idle, most of this test would be waiting for a CPU.
+// Each program works half of the time: with more of them than CPUs, and none ever idle, most of
+// this test would be spent waiting for a CPU.
 
 const SERVICE: &str = "
     #include <cstdint>
@@ -53,14 +53,14 @@ while True:
 /// A screen on these programs, and how many keys its tasks took.
 struct Tasks {
     terminal: Terminal,
-    /// What is looked at: what else the machine does would be in the first rows.
+    /// The processes that are sampled: others of the machine would be in the first rows.
     pids: RefCell<Vec<u32>>,
     told: RefCell<Vec<String>>,
 }
 
 impl Tasks {
-    /// Presses the keys of a task, and waits for its answer. Words in angle brackets are keys
-    /// with names, all else is letters.
+    /// Presses the keys of a task, and waits for its answer. Words in angle brackets are names of
+    /// keys, all else is letters.
     fn ask(&self, what: &str, keys: &str, shows: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         let mut count = 0;
@@ -87,7 +87,7 @@ impl Tasks {
         screen
     }
 
-    /// Back to where every task begins: all functions of all programs.
+    /// Goes back to where every task begins: all functions of all programs.
     fn begin(&self) {
         self.terminal.keys(&["q"]);
         self.terminal.wait_for_shell();
@@ -98,7 +98,7 @@ impl Tasks {
         let pids: Vec<String> = self.pids.borrow().iter().map(u32::to_string).collect();
         self.terminal
             .start(&format!("--fresh -p {}", pids.join(",")));
-        // Names and the first samples have to be there before anything is found among them.
+        // Names and the first samples have to be there before a task looks for any of them.
         self.terminal.wait("functions of all programs", |screen| {
             screen.contains("[1 Func]") && screen.contains("churn")
         });
@@ -122,7 +122,7 @@ fn node(folder: &Path, options: &[&str], script: &str) -> Option<Process> {
     let path = folder.join(script);
     std::fs::write(&path, SCRIPT).expect("a file");
     let mut command = Command::new("node");
-    // It may leave a log where it runs.
+    // The service may leave a log in its folder.
     command.current_dir(folder).args(options).arg(path);
     command.stdout(Stdio::null());
     let started = Process::try_start(behind_others(&mut command)).ok();
@@ -132,7 +132,7 @@ fn node(folder: &Path, options: &[&str], script: &str) -> Option<Process> {
     started
 }
 
-/// What a distribution packages, which is stripped.
+/// Starts the Python that a distribution packages, which is stripped.
 fn python(folder: &Path) -> Option<Process> {
     const PROGRAM: &str = "/usr/bin/python3";
     let known = "import sys; sys.exit(not (3, 8) <= sys.version_info < (3, 14))";
@@ -240,8 +240,8 @@ fn ten_tasks_take_few_keys_each() {
         screen.contains("FILE") && screen.contains("churn")
     });
     tasks.begin();
-    // Where this kernel does not show its code, it says why.
-    // What is hidden is the first row.
+    // If this kernel does not show its code, the screen says why.
+    // The first row says what is hidden.
     tasks.ask("the kernel alone", "U", |screen| {
         screen.contains("[hidden]") && screen.contains("[kernel]")
     });

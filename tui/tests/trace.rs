@@ -1,4 +1,4 @@
-//! `proftop trace` on programs that count, time and print for themselves.
+//! `proftop trace` on programs that count and time their own calls, and print that.
 
 use crate::common;
 
@@ -78,7 +78,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The program of which no call became a jump. None where there is no compiler.
+/// Compiles the program so that no call becomes a jump. Returns None where there is no compiler.
 fn with_every_call() -> Option<Program> {
     let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
     Program::compile("traced.c", C, &flags)
@@ -108,7 +108,7 @@ fn counts_are_those_of_the_program() {
             let probe = probe(&report, name);
             assert_eq!(probe["count"], own_count(&said, name), "{name}");
             let not_returned = match (name, count_only.is_empty()) {
-                // Every other call left by a longjmp.
+                // Every other call is left by a longjmp.
                 ("leaves", true) => 500,
                 (_, true) => 0,
                 (_, false) => own_count(&said, name),
@@ -152,7 +152,7 @@ fn the_first_call_of_a_library_counts() {
     let Some(program) = Program::compile("early.c", EARLY, &["-O1"]) else {
         return;
     };
-    // It ends long before anybody could look which libraries it has mapped.
+    // The program ends long before proftop could look which libraries it has mapped.
     let list = ["--value", "arg1", "libc.so.6!malloc,libc.so.6!usleep"];
     let (report, _) = trace(&list, &[program.path()]);
     let sizes = top(&probe(&report, "malloc")["args"][0]);
@@ -244,7 +244,7 @@ fn values_are_those_of_the_program() {
     assert_eq!(top(&behind["values"][0]), once("-7"));
     assert_eq!(top(&behind["values"][1]), once("65535"));
     assert_eq!(top(&behind["values"][2]), once("\"inner name\""));
-    // Nothing is mapped there.
+    // Nothing is mapped at that address.
     assert_eq!(behind["values"][3]["unreadable"], 1000);
 
     let by_hand = value("by_hand", &["str(%r8, %r9)", "str(%r8)"]);
@@ -271,7 +271,7 @@ fn times_are_those_of_the_program() {
             sleeps[field].as_f64().unwrap(),
             own_count(&said, own) as f64,
         );
-        // One bucket is a quarter at most, and the middle of one is shown.
+        // A bucket is at most a quarter of its times wide, and the middle of one is shown.
         assert!(
             (ours / own - 1.0).abs() < 0.375,
             "{field}: {ours} and {own}"
@@ -283,7 +283,7 @@ fn times_are_those_of_the_program() {
     let callers = sleeps["callers"].as_array().unwrap();
     let stack = callers[0]["stack"].as_array().unwrap();
     assert_eq!(stack[..2], ["sleeps", "main"], "{stack:?}");
-    // Only calls that sleep long are looked at.
+    // With a minimum, only calls that sleep long are measured.
     let (report, _) = trace(&["sleeps", "--min", "2ms"], &[program.path()]);
     let slow = probe(&report, "sleeps");
     assert_eq!(slow["count"], 1000);
@@ -317,10 +317,10 @@ fn what_was_traced_is_kept_and_told_again() {
             .unwrap()
             .is_empty()
     );
-    // As text it is told without asking.
+    // A report as text has them without an option.
     let told = text(&run(&mut proftop(&["report", &kept])).stdout);
     assert!(told.contains("\n  1000 calls in "), "{told}");
-    // Not twice into one file, and not into one that cannot hold it.
+    // An existing file is refused, and a format that cannot contain the counts.
     for (name, sentence) in [
         ("calls.pft", "exists already"),
         ("calls.svg", "no place for"),
@@ -331,7 +331,7 @@ fn what_was_traced_is_kept_and_told_again() {
         assert!(text(&output.stderr).contains(sentence), "{output:?}");
         assert_ne!(output.status.code(), Some(0));
     }
-    // Each call of the program is in each other format, too, or said not to be.
+    // Other formats contain every call as well, or a note says that they do not.
     for (name, has_it) in [
         ("x.trace.json", true),
         ("x.firefox.json", true),
@@ -408,7 +408,7 @@ fn a_recording_has_samples_and_every_call() {
     assert_eq!(slept, [("200".into(), 900), ("3000".into(), 100)]);
     let functions = text(&run(&mut proftop(&["report", kept])).stdout);
     assert!(!functions.contains("samples 0 "), "{functions}");
-    // A file that cannot have both is refused before anything runs.
+    // A file that cannot contain both is refused before the program starts.
     let refused = scratch.join("both.svg");
     let refused = refused.to_str().expect("UTF-8");
     let words = [
@@ -424,7 +424,7 @@ fn a_recording_has_samples_and_every_call() {
     assert!(text(&output.stderr).contains("no place for"), "{output:?}");
 }
 
-/// Markers as the macros of sys/sdt.h write them, which not every machine has.
+/// A program with markers as the macros of sys/sdt.h write them, which not every machine has.
 const MARKED: &str = r#"
 #include <stdio.h>
 unsigned short app_turn_semaphore __attribute__((section(".probes")));
@@ -486,11 +486,11 @@ fn markers_are_counted_and_told_that_somebody_listens() {
         probe(&report, "usdt:app:end__of")["count"],
         own_count(&said, "ends")
     );
-    // Nobody listens to one of them alone: arguments are not prepared.
+    // With a probe on the other marker alone, `turn` prepares no arguments.
     let (report, said) = trace(&["usdt:app:end-of"], &[program.path()]);
     assert_eq!(probe(&report, "usdt:app:end__of")["count"], 1000);
     assert_eq!(own_count(&said, "prepared"), 0);
-    // With values, each place with its own arguments is a probe.
+    // With values, there is one probe for each place that has other arguments.
     let args = ["usdt:app:turn", "--value", "arg1", "--value", "str(arg2)"];
     let (report, _) = trace(&args, &[program.path()]);
     let (turn, end) = (
@@ -507,7 +507,7 @@ fn markers_are_counted_and_told_that_somebody_listens() {
     assert_eq!(sorted(top(&turn["values"][0])), texts);
     assert_eq!(top(&end["args"][0]), [("7".into(), 1000)]);
     assert_eq!(top(&end["values"][0]), [("\"at the end\"".into(), 1000)]);
-    // One place has not so many, which is said of it alone.
+    // One place has fewer arguments, and only there the values are missing.
     let args = ["usdt:app:turn", "--value", "arg3", "--value", "arg4"];
     let (report, said) = trace(&args, &[program.path()]);
     let turn = probe(&report, "usdt:app:turn");
@@ -541,7 +541,7 @@ fn of_a_control_group_its_own_processes_are_probed() {
     };
     let start = || Process::start_load(Command::new(program.path()).stdout(Stdio::null()));
     let outside = start();
-    // Nobody in the group has it.
+    // No process in the group has it.
     let words = ["trace", "-g", group.name(), "turn", "-d", "1s"];
     let output = run(&mut proftop(&[&words[..], &["--format", "json"]].concat()));
     assert!(!output.status.success(), "{}", text(&output.stdout));
@@ -562,8 +562,8 @@ fn of_a_control_group_its_own_processes_are_probed() {
         let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
         let calls = &report["probes"][0];
         assert!(calls["count"].as_u64() > Some(0), "{calls}");
-        // A program is probed wherever it runs, as the group may start it again; a library in
-        // the processes of the group.
+        // A program is probed in all processes, as the group may start it again; a library is only
+        // probed in the processes of the group.
         assert_eq!(calls["others"].as_u64() > Some(0), has_others, "{calls}");
     }
     drop((inside, outside));
@@ -584,7 +584,7 @@ fn a_trace_that_is_killed_keeps_what_it_has_counted() {
     let pid = endless.pid().to_string();
     for options in [&["--stacks"][..], &["--hide-names", "-f"]] {
         let _ = std::fs::remove_file(&file);
-        // On a busy machine hits cost so much that the probe would be taken away.
+        // On a busy machine hits cost so much that the probe would be removed.
         let limit = "--max-cost=1000";
         let words = ["trace", "turn", "-d", "1h", "-p", &pid, limit, "-o", kept];
         let mut trace = start_sampling(&mut proftop(&[&words, options].concat()));
@@ -614,8 +614,8 @@ fn stacks_are_whole_while_returns_are_watched() {
     let Some(program) = with_every_call() else {
         return;
     };
-    // Twenty return addresses of each of these stacks are the kernel's.
-    // They are there once its tables are, which takes longer than a second on a busy machine.
+    // In each of these stacks, twenty return addresses are the kernel's.
+    // The stacks are whole once the tables are there, on a busy machine after more than a second.
     let (report, _) = trace(&["depth", "--stacks"], &[program.path(), "6000"]);
     let depth = probe(&report, "depth");
     let callers = depth["callers"].as_array().unwrap();
@@ -634,8 +634,8 @@ fn stacks_are_whole_while_returns_are_watched() {
     }
 }
 
-/// From the first call on it may write and end, and nothing else: any other system call ends
-/// it at once.
+/// A program that, from the first call on, may only write and end: any other system call ends it
+/// at once.
 const FILTERED: &str = r#"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -679,7 +679,7 @@ fn a_program_under_a_filter_of_system_calls_goes_on_behind_its_returns() {
     }
 }
 
-/// Nearly all of its time is spent in the kernel, which handles hits of two breakpoints.
+/// A program that spends nearly all of its time in the kernel, which handles its two breakpoints.
 const HIT_ALL_THE_TIME: &str = r#"
 #define APART __attribute__((noinline, noclone))
 static volatile unsigned long sink;
@@ -693,7 +693,7 @@ fn samples_are_whole_while_a_breakpoint_is_hit() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
-    // Both begin with a push of one byte, after which the pc is as if it had not been run.
+    // Both functions begin with a push of one byte, after which the pc is as if it had not run.
     let Some(program) = Program::compile("hit.c", HIT_ALL_THE_TIME, &["-O0"]) else {
         return;
     };
@@ -709,7 +709,7 @@ fn samples_are_whole_while_a_breakpoint_is_hit() {
     let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
     let (walked, whole) = (&report["user_stacks"], &report["whole"]);
     let (walked, whole) = (walked.as_u64().unwrap(), whole.as_u64().unwrap());
-    // The first ones are walked from copies of the stack, as the program's tables are not there.
+    // The first stacks are walked from copies, as the program's tables are not there yet.
     assert!(walked > 300 && whole * 100 >= walked * 98, "{report}");
 }
 
@@ -721,13 +721,13 @@ fn what_is_not_found_in_a_command_costs_nobody_else_his_counts() {
     let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
         return;
     };
-    // The program is there before it runs, its libraries a moment later.
+    // The program is mapped before it runs, its libraries a moment later.
     let functions = "sleeps,libc!clock_nanosleep,no_such_function_here";
     let (report, said) = trace(&[functions], &[program.path()]);
     assert_eq!(probe(&report, "sleeps")["count"], 1000);
     assert!(said.contains("`no_such_function_here`"), "{said}");
     let library = probe(&report, "clock_nanosleep");
-    // It has one start in the C library and a name for each of two versions.
+    // The function has one start in the C library and a name for each of two versions.
     assert_eq!(library["sites"], 1, "{library}");
     let count = library["count"].as_u64().unwrap();
     assert!((1..=1000).contains(&count), "{library}");
@@ -774,7 +774,7 @@ fn a_probe_that_costs_too_much_is_taken_away() {
     let Some(program) = Program::compile("hot.c", source, &["-O1"]) else {
         return;
     };
-    // It does not let others go first: what a probe costs depends on how often it is called.
+    // The program has the usual priority: what a probe costs depends on how often it is hit.
     let process = Process::start(&mut Command::new(program.path()));
     let pid = process.pid().to_string();
     let args = ["trace", "hot", "-p", &pid, "-d", "60s", "--format", "json"];
@@ -863,10 +863,10 @@ fn what_a_function_of_go_returns_is_as_wide_as_its_type() {
     };
     let (report, _) = trace(&["main.IsEven", "--ret"], &[program.path()]);
     let even = probe(&report, "main.IsEven");
-    // What is above the lowest byte of the register is whatever was there before.
+    // The bits above the lowest byte of the register are left from before.
     let expected = [("1".to_string(), 400), ("0".to_string(), 200)];
     assert_eq!(top(&even["returns"]), expected);
-    // The end of each call is seen by a breakpoint, which is stepped.
+    // The end of each call is seen by a breakpoint, whose instruction is stepped.
     assert_eq!(even["instruction_class"], "stepped");
     let Some(stripped) = Program::compile("main.go", GO_BOOL, &["-ldflags=-s -w"]) else {
         return;
@@ -878,7 +878,7 @@ fn what_a_function_of_go_returns_is_as_wide_as_its_type() {
         "{said}"
     );
     assert!(said.contains("stepped"), "{said}");
-    // Somebody who knows it says so.
+    // A user who knows the type gives it.
     let (report, _) = trace(&["main.IsEven", "--value", "ret:u8"], &[stripped.path()]);
     let even = probe(&report, "main.IsEven");
     assert_eq!(top(&even["values"][0]), expected);
@@ -900,7 +900,7 @@ fn of_no_value_there_are_more_than_calls() {
     };
     let process = Process::start(&mut Command::new(program.path()));
     let pid = process.pid().to_string();
-    // It calls all the time, also while values are read, of which there are many.
+    // The program calls all the time, also while proftop reads the values, of which there are many.
     let args = [
         &[
             "trace", "value", "--args", "1", "--ret", "-p", &pid, "-d", "2s",
@@ -1018,7 +1018,7 @@ fn overloads_templates_and_exceptions_of_cpp() {
         .iter()
         .find(|probe| probe["function"].as_str().unwrap().contains("put"))
         .unwrap();
-    // Both instances are sites of one probe. Exceptions pass: no return address is replaced.
+    // Both instances are sites of one probe. Exceptions can pass, as no return address is replaced.
     assert_eq!(put["sites"], 2);
     assert_eq!(
         put["count"],
@@ -1054,7 +1054,7 @@ fn what_cannot_be_probed_says_why() {
         let said = text(&output.stderr);
         assert!(said.contains(sentence), "{function}: {said}");
         assert_ne!(output.status.code(), Some(0), "{function}");
-        // What is said of single functions would hide it.
+        // Messages about single functions would hide it.
         if function == "_*" {
             assert!(!said.contains("no probe on"), "{said}");
         }

@@ -1,5 +1,5 @@
-//! `proftop trace tracepoint:…` on a program that says itself how often it was switched and
-//! what it called.
+//! `proftop trace tracepoint:…` on a program that prints how often it was switched and what it
+//! called.
 
 use crate::common;
 
@@ -7,8 +7,8 @@ use common::traced::{NO_LIMITS, Program, can_trace, own_count, probe, top, trace
 use common::{proftop, run, shared_machine, text};
 use test_support::Scratch;
 
-/// `switches` and `more` bound how often the thread left its CPU while it was called `counted`: a
-/// clock tick may come between a reading and the change of the name.
+/// In the output, `switches` and `more` bound how often the thread left its CPU while it was named
+/// `counted`: a clock tick may come between a reading and the change of the name.
 const C: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -42,7 +42,7 @@ int main(void) {
 }
 "#;
 
-/// Whether tracepoints can be counted here; says why not.
+/// Returns whether tracepoints can be counted here. Prints why not.
 fn can_trace_kernel() -> bool {
     if !can_trace() {
         return false;
@@ -95,7 +95,7 @@ fn switches_and_system_calls_are_those_of_the_program() {
         least >= 500 && (least..=most).contains(&counted),
         "{least} {most} {switches}"
     );
-    // Whoever else left a CPU is no target.
+    // Other threads that left a CPU are no targets.
     assert!(switches["others"].as_u64().unwrap() > 0, "{switches}");
     let stacks = switches["callers"].as_array().unwrap();
     let names: Vec<&str> = stacks
@@ -103,8 +103,8 @@ fn switches_and_system_calls_are_those_of_the_program() {
         .flat_map(|it| it["stack"].as_array().unwrap())
         .map(|name| name.as_str().unwrap())
         .collect();
-    // From the place in the kernel to the thread's first function, without what runs programs
-    // at tracepoints.
+    // The stack goes from the place in the kernel to the thread's first function, without the
+    // kernel's functions that run programs at tracepoints.
     assert!(
         names.iter().any(|name| name.contains("nanosleep")),
         "{names:?}"
@@ -138,7 +138,7 @@ fn arguments_have_members_and_texts_of_the_kernel_and_the_program() {
         1,
         "{calls}"
     );
-    // `__USER_CS`: all of them come from the program.
+    // `__USER_CS`: all calls come from the program.
     let all = calls["count"].as_u64().unwrap();
     assert_eq!(
         (count_of(&cs, "51"), count_of(&by_offset, "51")),

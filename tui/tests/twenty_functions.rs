@@ -1,5 +1,5 @@
-//! Twenty functions each of four programs, counted by probes and by the programs: every
-//! count is equal, also where exceptions, panics and growing stacks pass.
+//! Twenty functions each of four programs, counted by probes and by the programs: all counts
+//! are equal, also where exceptions, panics and growing stacks pass.
 
 use crate::common;
 
@@ -10,15 +10,15 @@ use common::{shared_machine, side_by_side};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// What a program says of one function: its name, its calls, and how many of them something
-/// left that is no return.
+/// What a program prints about one function: its name, its calls, and how many of them ended
+/// without a return.
 struct Own {
     name: String,
     calls: u64,
     left: u64,
 }
 
-/// `NAME TAB CALLS TAB LEFT`, a line each, among all that was said.
+/// Parses lines `NAME TAB CALLS TAB LEFT`, among all else that was printed.
 fn own_counts(said: &str) -> Vec<Own> {
     let counts = said.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -47,7 +47,7 @@ fn compare(program: &Program, names: &[&str]) {
         sums.lock().unwrap().push(checksum.calls);
         let probes = report["probes"].as_array().expect("probes");
         assert_eq!(probes.len(), 20, "{said}");
-        // In the order in which they were asked for.
+        // The probes are in the order of the command line.
         for (probe, own) in probes.iter().zip(own) {
             let name = &own.name;
             assert!(own.calls > 0, "{name} is not called");
@@ -208,11 +208,11 @@ fn of_postgresql_under_pgbench() {
         }
         assert!(answer.contains(&format!(" is on {name}")), "{answer}");
     }
-    // Placing them may have taken a while, and they live a minute.
+    // To place the probes may have taken a while, and they live a minute.
     dialog.ask("renew all");
     let mut wanted = 0;
     for queries in [200, 300] {
-        // Slowly enough that no probe costs too much.
+        // The queries are slow enough that no probe costs too much.
         database.query(queries, 300);
         wanted += queries;
         test_support::wait_for("every call is counted", || {
@@ -230,7 +230,7 @@ fn of_postgresql_under_pgbench() {
     dialog.finish();
 }
 
-/// The calls of each probe in the answer to `probes`.
+/// Returns the calls of each probe in the answer to `probes`.
 fn counts_by_name(answer: &str) -> BTreeMap<&str, u64> {
     let mut counts = BTreeMap::new();
     let mut name = "";

@@ -1,4 +1,4 @@
-//! Values by the names and types that debug information tells.
+//! Values by the names and types that debug information has.
 
 use crate::common;
 
@@ -11,14 +11,14 @@ use test_support::{Scratch, compile, run_tool};
 
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/");
 
-/// Compiles one of the programs.
+/// Compiles one of the programs. Returns None where that is not possible.
 fn build(scratch: &Scratch, source: &str, name: &str, flags: &[&str]) -> Option<String> {
     let path = scratch.join(name);
     compile(Path::new(&format!("{PROGRAMS}{source}")), &path, flags)?;
     Some(path.to_str().expect("a path in UTF-8").to_string())
 }
 
-/// The values of all calls of a function of a program, and what proftop said.
+/// Returns the values of all calls of a function, and what proftop printed.
 fn values(words: &[&str], expressions: &[&str], program: &str) -> (Value, String) {
     let options = expressions.iter().flat_map(|text| ["--value", *text]);
     let args: Vec<&str> = words.iter().copied().chain(options).collect();
@@ -26,7 +26,7 @@ fn values(words: &[&str], expressions: &[&str], program: &str) -> (Value, String
     (report["probes"][0].clone(), said)
 }
 
-/// That each value came so often.
+/// Fails unless each value came as often as expected.
 fn check(report: &Value, expected: &[(&str, &[(&str, u64)])]) {
     let all = report["values"].as_array().expect("a list");
     for (expression, numbers) in expected {
@@ -46,7 +46,7 @@ fn check(report: &Value, expected: &[(&str, &[(&str, u64)])]) {
     }
 }
 
-/// What proftop says of a value that cannot be; the program does not run.
+/// Returns what proftop prints about a value that is not possible. The program does not run.
 fn refused(function: &str, value: &str, more: &[&str], program: &str) -> String {
     let words = [
         &["trace", function, "--value", value],
@@ -91,7 +91,7 @@ fn members_and_parameters_are_those_of_the_program() {
         ("*(job.next->counts+8):i32", &[("12", 100)]),
     ];
     check(&report, &always);
-    // By the types of the parameters: flags, a truth value, a sign, and errors by their names.
+    // Types of parameters: flags, a truth value, a number with a sign, and errors by their names.
     let expressions = ["mode", "fast", "level", "job.state", "job.share", "ret"];
     let (report, _) = values(&["handle"], &expressions, &program);
     let expected: Vec<(&str, &[(&str, u64)])> = vec![
@@ -107,8 +107,8 @@ fn members_and_parameters_are_those_of_the_program() {
         returned.contains(&("-2 (-ENOENT)".to_string(), 25)),
         "{returned:?}"
     );
-    // A large structure lies on the stack; what takes the place of the first argument is where
-    // the result goes.
+    // A large structure lies on the stack; the first argument is replaced by the address where the
+    // result is to be written.
     let (report, _) = values(&["by_value"], &["big.b", "after"], &program);
     check(
         &report,
@@ -160,7 +160,7 @@ fn members_of_some_bits_are_told_by_every_dwarf() {
         return;
     };
     let scratch = Scratch::new();
-    // Each counts bits in another way; so do structures without room between their members.
+    // Each format counts bits in another way, as do structures without padding.
     for (name, flags) in [
         ("typed5", ["-gdwarf-5", "-O2"]),
         ("typed2", ["-gdwarf-2", "-gstrict-dwarf"]),
@@ -243,7 +243,7 @@ fn of_a_stripped_program_another_file_tells_the_names() {
     let Some(program) = build(&scratch, "typed.c", "typed", &["-g", "-O2"]) else {
         return;
     };
-    // Another build, whose structures lie alike.
+    // Another build, whose structures have the same layout.
     let Some(other) = build(&scratch, "typed.c", "other", &["-g", "-O0"]) else {
         return;
     };
@@ -277,7 +277,7 @@ fn of_a_stripped_program_another_file_tells_the_names() {
     let is_told = said.contains("; named is of build-id ") && said.contains("lie alike");
     assert!(is_told, "{said}");
 
-    // Without a name it is known by where it is, or its arguments are known by what is typed.
+    // A stripped function is given by its place, or its arguments by types that are typed.
     let Some(symbols) = run_tool(Command::new("nm").arg(&program)) else {
         return;
     };
@@ -313,7 +313,7 @@ fn objects_of_cpp_have_members_through_virtual_and_overloaded_functions() {
         return;
     };
     let scratch = Scratch::new();
-    // What one unit only declares is defined in the other one.
+    // A type that one unit only declares is defined in the other unit.
     let depot = format!("{PROGRAMS}typed_depot.cpp");
     let flags = ["-g", "-O2", &depot];
     let Some(program) = build(&scratch, "typed.cpp", "objects", &flags) else {
@@ -332,7 +332,7 @@ fn objects_of_cpp_have_members_through_virtual_and_overloaded_functions() {
     let expected: Vec<(&str, &[(&str, u64)])> = vec![
         ("this->edges", &[("65535", 50)]),
         ("this.radius", &[("1.5", 50)]),
-        // Of the base class.
+        // A member of the base class.
         ("this.kind", &[("4", 50)]),
         ("this->depot->stock", &[("1234", 50)]),
         ("this.depot.place", &[("-5", 50)]),
@@ -358,7 +358,7 @@ fn objects_of_cpp_have_members_through_virtual_and_overloaded_functions() {
     );
     let (report, _) = values(&["shop::over(shop::Round&)"], &["round.edges"], &program);
     check(&report, &[("round.edges", &[("65535", 50)])]);
-    // Its result is an object, for which the caller gives the room.
+    // The result is an object, for which the caller provides the room.
     let list = ["shop::text"];
     let (report, _) = trace(
         &[&list[..], &["--value", "round.edges", "--value", "n"]].concat(),
@@ -450,7 +450,7 @@ fn texts_and_variants_of_rust_are_told() {
     check(&report, &expected);
     let (report, _) = values(&["order::own"], &["text"], program);
     check(&report, &[("text", &[("\"owned\"", 100)])]);
-    // Named is told by whatever room its string has.
+    // Named has no tag of its own: any capacity that its string may have stands for it.
     let (report, _) = values(&["order::area"], &["holder.shape"], program);
     let expected: &[(&str, u64)] = &[("Circle", 25), ("Empty", 25), ("Named", 50)];
     check(&report, &[("holder.shape", expected)]);

@@ -1,5 +1,5 @@
-//! Compressed symbol tables inside of programs (`.gnu_debugdata`): unpacked by a process of
-//! their own, which may die of them.
+//! Compressed symbol tables inside of programs (`.gnu_debugdata`): a process of its own unpacks
+//! them, and may be killed by that.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use test_support::{compile, is_root_or_skip, run_tool};
 
-/// A stripped program with such a table.
+/// Makes a stripped program with such a table.
 fn program(folder: &Path, name: &str, packed: &Path) -> Option<PathBuf> {
     let (source, program) = (folder.join("spin.c"), folder.join(name));
     fs::write(
@@ -26,7 +26,7 @@ fn program(folder: &Path, name: &str, packed: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// What `xz` unpacks a file to.
+/// Unpacks a file with `xz`.
 fn unpacked(packed: &[u8], to: &Path) -> Option<()> {
     let from = to.with_extension("xz.xz");
     fs::write(&from, packed).unwrap();
@@ -68,7 +68,7 @@ fn names_come_out_of_another_process() {
     );
 }
 
-/// 468,672 bytes that unpack to 3 GiB; before, whoever looked was killed.
+/// 468,672 bytes that unpack to 3 GiB. Once, a proftop that looked at them was killed.
 #[test]
 fn three_gigabytes_in_a_group_of_128_mb_are_survived() {
     if !is_root_or_skip("control groups are made by root") {

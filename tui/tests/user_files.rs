@@ -1,5 +1,5 @@
 //! Files that proftop, as root, writes for the user who called it: whatever that user,
-//! or another, left at the place, no file is touched that the user could not
+//! or another, left at the place, proftop changes no file that the user could not
 //! change alone.
 
 use crate::common;
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use test_support::{is_root_or_skip, skip};
 
-/// No account has it.
+/// No account has this number.
 const UID: u32 = 4_242_424;
 const OTHER_UID: u32 = 4_242_500;
 
@@ -21,7 +21,7 @@ struct World {
     _all: tempfile::TempDir,
     own: PathBuf,
     roots: PathBuf,
-    /// In root's folder: any user may read it, and nobody but root write to it.
+    /// A file in root's folder: any user may read it, and only root may write to it.
     secret: PathBuf,
     recording: PathBuf,
 }
@@ -54,7 +54,7 @@ impl World {
         })
     }
 
-    /// As sudo starts it.
+    /// Returns the command of proftop as sudo starts it.
     fn proftop(&self, args: &[&str]) -> Command {
         let mut command = proftop(args);
         command.env("SUDO_UID", UID.to_string());
@@ -62,13 +62,13 @@ impl World {
         command
     }
 
-    /// `export -f` to that place, which has nothing to do with sampling.
+    /// Runs `export -f` to that path, which does not sample.
     fn export(&self, to: &Path) -> Output {
         let (from, to) = (self.recording.to_str().unwrap(), to.to_str().unwrap());
         run(&mut self.proftop(&["export", from, "--format", "folded", "-f", to]))
     }
 
-    /// All of root's, as it is. What only looks like it has another inode.
+    /// Returns the state of all files of root's. A file that only looks the same has another inode.
     fn roots(&self) -> Vec<String> {
         let mut all: Vec<String> = fs::read_dir(&self.roots)
             .unwrap()
@@ -78,7 +78,7 @@ impl World {
         all
     }
 
-    /// Is refused with these words, and nothing of root's is another than before.
+    /// Fails unless each command refuses the path with these words, and changes no file of root's.
     fn refuses(&self, to: &Path, words: &str) {
         let before = self.roots();
         for command in ["export", "record", "batch"] {
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// Everything about a file that could have been changed.
+/// Returns everything about a file that could have been changed.
 fn state(path: &Path) -> String {
     let about = fs::symlink_metadata(path).unwrap();
     let content = about.is_file().then(|| fs::read(path).unwrap());
@@ -294,7 +294,7 @@ fn what_is_the_users_own_works_as_ever() {
     assert_eq!((about.uid(), about.gid()), (UID, UID));
     assert!(about.len() > 0);
 
-    // Its other name keeps what was in it, and its permissions stay.
+    // The file's other name keeps its content, and its permissions stay.
     let other = world.own.join("other");
     fs::hard_link(&path, &other).unwrap();
     fs::write(&path, "before").unwrap();
@@ -308,7 +308,7 @@ fn what_is_the_users_own_works_as_ever() {
     );
     assert_eq!(fs::read_dir(&world.own).unwrap().count(), 2, "nothing else");
 
-    // Another's that they may write to is replaced by their own.
+    // A file of another user that they may write to is replaced by their own.
     fs::write(&path, "before").unwrap();
     chown(&path, Some(OTHER_UID), None).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
@@ -341,7 +341,7 @@ fn pipes_and_terminals_are_written_to() {
             .success()
     );
     chown(&pipe, Some(UID), Some(UID)).unwrap();
-    // Waits for its writer.
+    // The reader waits for a writer.
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || fs::read(pipe).unwrap()
@@ -361,7 +361,7 @@ fn what_only_root_may_read_is_a_recording_or_is_not_shown() {
         let args = ["report", file.to_str().unwrap()];
         run(&mut world.proftop(&args))
     };
-    // As anybody may read it, the user may.
+    // As any user may read it, the user may.
     let shown = report(&folded);
     assert!(text(&shown.stdout).contains("a_secret_of_root"));
     fs::set_permissions(&folded, Permissions::from_mode(0o600)).unwrap();
@@ -374,7 +374,7 @@ fn what_only_root_may_read_is_a_recording_or_is_not_shown() {
     symlink(&folded, &link).unwrap();
     assert_eq!(report(&link).status.code(), Some(1));
 
-    // What the recorder has written as root is opened.
+    // A recording that proftop has written as root can be opened.
     fs::set_permissions(&world.recording, Permissions::from_mode(0o600)).unwrap();
     assert!(report(&world.recording).status.success());
 }

@@ -1,5 +1,5 @@
-//! Time waited as a user sees it: a program with known waits is recorded, and the recording
-//! is asked.
+//! Time waited as a user sees it: a program with known waits is recorded, and reports on the
+//! recording are checked.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use test_support::{Process, Scratch, compile, skip};
 
-/// The program, recorded from its beginning to its end. `None` where that cannot be.
+/// Records the program from its beginning to its end. Returns None where that is not possible.
 fn recorded(scratch: &Scratch) -> Option<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/waits.c");
     let program = scratch.join("waits");
@@ -41,7 +41,7 @@ pub fn function<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
         .find(|function| function["name"] == name)
 }
 
-/// How many waits a function has, and how long one is, in milliseconds.
+/// Returns how many waits a function has, and the mean and the longest of them, in milliseconds.
 #[track_caller]
 pub fn waits(report: &Value, name: &str) -> (u64, f64, f64) {
     let function = function(report, name).unwrap_or_else(|| panic!("{name}: {report}"));
@@ -63,19 +63,19 @@ fn waits_are_as_many_and_as_long_as_they_were() {
         return;
     };
     let slept = report(&file, "state:sleep");
-    // Long ones all give their stack. One whose thread is preempted on its way to sleep is
-    // in the queue until the timer is over.
+    // All long waits record their stack. A thread that is preempted on its way to sleep is in the
+    // queue until the timer has ended.
     let (count, mean_ms, longest_ms) = waits(&slept, "twenty_naps_of_30_ms");
     assert!((18..=20).contains(&count), "{count}");
     assert!((29.0..33.0).contains(&mean_ms), "{mean_ms}");
     assert!(longest_ms >= mean_ms, "{longest_ms}");
     let long = function(&slept, "twenty_naps_of_30_ms").unwrap();
     assert_eq!(number(long, "waits_drawn"), count);
-    // Of short ones some do, and stand for the others.
+    // Some of the short waits record their stack, and stand for the others.
     let short = function(&slept, "three_thousand_short_naps").unwrap();
     let (count, drawn) = (number(short, "waits"), number(short, "waits_drawn"));
     assert!(drawn > 30 && drawn < 3000, "{drawn} of {count}");
-    // Five times what chance makes of so many.
+    // Five standard deviations of this many random draws.
     let off = count.abs_diff(3000) as f64 / 3000.0;
     assert!(off < 5.0 / (drawn as f64).sqrt(), "{count} by {drawn}");
 
@@ -90,7 +90,7 @@ fn waits_are_as_many_and_as_long_as_they_were() {
     assert!(mean_ms <= longest_ms, "{mean_ms} {longest_ms}");
     assert!(function(&locked, "ten_waits_for_work").is_none());
 
-    // The frames between the program's own functions and the wait are folded, and not those.
+    // The frames between the program's own functions and the wait are folded, and no others.
     let tree = run(&mut proftop(&[
         "report",
         &file,
@@ -112,7 +112,7 @@ fn waits_are_as_many_and_as_long_as_they_were() {
         "{hot}"
     );
 
-    // What comes behind, in the queue, is not for work any more.
+    // The time in the queue after the wait is no wait for work.
     let busy = report(&file, "!state:idle !state:queue");
     assert!(function(&busy, "ten_waits_for_work").is_none());
     // A lock is no wait for work.
@@ -123,8 +123,8 @@ fn waits_are_as_many_and_as_long_as_they_were() {
     assert!(function(&idle, "twenty_naps_of_30_ms").is_none());
 }
 
-/// Each thread of a report lived all the time: its states add up to the window, but for what
-/// was not read yet when it ended: a quarter of a second, and more on a busy machine.
+/// Checks that each thread lived all the time: its states add up to the window, less what was
+/// not read yet at the end: a quarter of a second, and more on a busy machine.
 #[track_caller]
 pub fn check_sums(report: &Value) {
     let window_ns = report["window_s"].as_f64().expect("it is a number") * 1e9;
@@ -141,7 +141,7 @@ pub fn check_sums(report: &Value) {
     }
 }
 
-/// The program with locks that are known to be held, once all of them are.
+/// Starts the program whose threads hold known locks, and waits until they do.
 pub fn locks(scratch: &Scratch) -> Option<Process> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
     let program = scratch.join("locks");
@@ -169,7 +169,7 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     let file = scratch.join("locks.pft").display().to_string();
     let to_file = ["record", "--metric", "off-cpu", "-d", "6s", "-o", &file];
     let to_file = [&to_file[..], &["-p", &pid]].concat();
-    // Both at the same time: they watch waits that are not over, which needs no CPU.
+    // Both run at the same time: they watch waits that are not over, which needs no CPU.
     let (output, _) = std::thread::scope(|scope| {
         let recording = scope.spawn(|| run(&mut proftop(&to_file)));
         let output = run(&mut proftop(&args));
@@ -181,7 +181,7 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     let told: Value = serde_json::from_slice(&output.stdout).expect("one object");
     check_locks(&told);
     check_who_keeps_waiting(&told, &pid);
-    // A recording knows all of it as well.
+    // A recording has all of it as well.
     check_locks(&report(&file, ""));
     let page = run(&mut proftop(&["report", &file, "--format", "md"]));
     let page = text(&page.stdout);
@@ -191,7 +191,7 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     assert!(table.contains("# DEADLOCK: "), "{table}");
 }
 
-/// What a report tells of the program `locks`.
+/// Checks a report on the program `locks`.
 #[track_caller]
 fn check_locks(report: &Value) {
     let threads = list(report, "threads");
@@ -206,14 +206,14 @@ fn check_locks(report: &Value) {
     has_its_lock("other", "one");
     assert!(thread("top")["lock_owner"].is_null());
     check_sums(report);
-    // Where they wait is known, although none of these waits is over.
+    // It is known where the threads wait, although none of these waits is over.
     for name in ["low", "mid", "one", "other"] {
         let function = function(report, name).unwrap_or_else(|| panic!("{name}: {report}"));
         assert!(number(function, "total_ns") > 1_000_000_000, "{function}");
         assert_eq!(number(function, "waits"), 0, "{function}");
         assert!(function["mean_wait_ns"].is_null(), "{function}");
     }
-    // Nearly all of what one waited was for who had the lock.
+    // Nearly all of the time that a thread waited was for the thread that had the lock.
     let held = list(report, "holders")
         .iter()
         .filter(|held| held["waiter"] == thread("waiter")["tid"] && held["state"] == "lock");
@@ -225,7 +225,7 @@ fn check_locks(report: &Value) {
     assert!(sum(&others) * 50 < sum(&its), "{others:?}");
 }
 
-/// The function that lets others wait is told: beside each holder, and as a metric of its own.
+/// Checks that the function which keeps others waiting is shown: with each holder, and as a metric.
 #[track_caller]
 fn check_who_keeps_waiting(report: &Value, pid: &str) {
     let threads = list(report, "threads");
@@ -250,13 +250,13 @@ fn check_who_keeps_waiting(report: &Value, pid: &str) {
         its * 100 >= all * 99 && all > 1_000_000_000,
         "{its} of {all}"
     );
-    // Each lasts for what is left of 40 ms, and gave the stack of who ended it.
+    // Each wait lasts for the rest of 40 ms, and recorded the stack of the thread that ended it.
     let (count, mean_ms, _) = waits(&kept, "holder");
     assert!((20..=130).contains(&count), "{count}");
     assert!((30.0..60.0).contains(&mean_ms), "{mean_ms}");
 }
 
-/// Where perf events take the samples there are no waits.
+/// Returns whether the screen says that there are no waits, because perf events take the samples.
 fn is_without_bpf(screen: &str) -> bool {
     let is_without = screen.contains("waits need BPF");
     if is_without {
@@ -286,7 +286,7 @@ fn a_key_shows_waits_in_a_run_that_began_without_them() {
     if is_without_bpf(&screen) {
         return;
     }
-    // Threads that waited before are met: who waits for whom is told of them, too.
+    // Threads that waited before are followed as well: the view says which one waits for which.
     terminal.keys(&["5"]);
     terminal.wait("all threads", |screen| {
         ["top", "mid", "low", "one", "other"]
@@ -296,7 +296,7 @@ fn a_key_shows_waits_in_a_run_that_began_without_them() {
     });
     terminal.keys(&["8"]);
     terminal.wait("since when", |screen| screen.contains("counted since"));
-    // The other metrics are there as well, and time on CPUs still is.
+    // The other metrics are there as well, and time on CPUs is still there.
     for metric in ["wall", "kept-waiting", "on-CPU", "off-cpu"] {
         terminal.keys(&["c"]);
         terminal.wait(metric, |screen| {
@@ -326,7 +326,7 @@ fn an_order_shows_waits_and_files_begin_when_they_are_counted() {
         return;
     }
     assert!(answer.contains("counted is off-cpu"), "{answer}");
-    // Asking again changes nothing.
+    // The same command again changes nothing.
     let answer = dialog.ask("metric off-cpu");
     assert!(answer.contains("counted is off-cpu"), "{answer}");
     dialog.ask_until("top 20", &["[waiting: lock]"]);
@@ -345,7 +345,7 @@ fn an_order_shows_waits_and_files_begin_when_they_are_counted() {
         (&waited["metric"], &wall["metric"]),
         (&"off-cpu".into(), &"wall".into())
     );
-    // Waits began to be counted later than the run, and all of wall is of that time.
+    // Waits are counted since later than the start of the run, and wall has only that time.
     assert!(seconds(waited) < seconds(ran), "{waited}");
     assert!(seconds(wall) < seconds(ran), "{wall}");
     for report in [waited, wall] {
@@ -359,7 +359,7 @@ fn an_order_shows_waits_and_files_begin_when_they_are_counted() {
         });
         assert_eq!(late.count(), 1, "{report}");
     }
-    // Threads that do nothing but wait waited all of that time.
+    // Threads that only wait have waited all of that time.
     let wait_ns = number(waited, "samples") as f64;
     let all_ns = seconds(waited) * 1e9 * 8.0;
     assert!(wait_ns < all_ns * 1.02, "{wait_ns} of {all_ns}");

@@ -1,4 +1,4 @@
-//! Waits as perf events tell them: of programs of a user without any rights, and of root.
+//! Waits from perf events: of programs of a user without any rights, and of root.
 
 use crate::common;
 use crate::waits::{check_sums, function, locks, report};
@@ -37,7 +37,7 @@ impl Home {
         Some(Self { folder, program })
     }
 
-    /// A command of that user, who has no capability.
+    /// Returns the command of proftop for that user, who has no capability.
     fn proftop(&self, args: &[&str]) -> Command {
         let mut command = Command::new(self.folder.path().join("proftop"));
         command.args(args).current_dir(self.folder.path());
@@ -50,7 +50,7 @@ impl Home {
     }
 }
 
-/// What the program `waits` did, as a recording tells it.
+/// Checks what a recording says about the program `waits`.
 #[track_caller]
 fn check_waits(file: &str) {
     let all = report(file, "");
@@ -75,7 +75,7 @@ fn check_waits(file: &str) {
     assert!(!functions(&idle, "twenty_naps_of_30_ms"));
 }
 
-/// The first thread lived all the time: its states add up to the recording.
+/// Checks that the first thread lived all the time: its states add up to the recording.
 #[track_caller]
 fn check_whole_life(report: &Value) {
     let window_ns = report["window_s"].as_f64().expect("seconds") * 1e9;
@@ -85,11 +85,11 @@ fn check_whole_life(report: &Value) {
         .unwrap_or_else(|| panic!("{report}"));
     let states = first["states"].as_object().expect("they are known");
     let sum: f64 = states.values().filter_map(Value::as_f64).sum();
-    // It was started a moment after the recording, which ended a moment after it.
+    // The program was started a moment after the recording, which ended a moment after it.
     let is_whole = sum < window_ns * 1.01 && sum > window_ns * 0.95 - 0.3e9;
     assert!(is_whole, "{sum} of {window_ns}: {first}");
-    // It slept for 3.2 s at least, and nothing else waits but ten times for work. A nap that no
-    // look met counts as the state in which its thread was met last: on a busy machine up to a fifth
+    // It slept for 3.2 s at least, and waits for nothing else but ten times for work. A nap that no
+    // look at the thread met counts as the state of the last look: on a busy machine up to a fifth
     // of the time was counted in another state.
     let of = |names: &[&str]| {
         let states = names.iter().filter_map(|name| states[*name].as_f64());

@@ -1,5 +1,5 @@
-//! Another user than root with the capabilities of docs/security.md, and with one of them
-//! missing: what is lost without each is said by `doctor`, by reports and in Health.
+//! A user other than root with the capabilities of docs/security.md, and with one of them missing:
+//! `doctor`, reports and the Health view say what is lost without each.
 
 use crate::common;
 
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use test_support::{Process, compile, copy_program, is_root_or_skip, wait_until};
 
-/// No account has it.
+/// No account has this number.
 pub const UID: u32 = 4_242_424;
 
-/// All that takes samples of everything, and names all of it.
+/// The capabilities to sample everything, and to name all of it.
 const ALL: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::PERFMON)
     .union(CapabilitySet::SYS_PTRACE)
@@ -27,16 +27,16 @@ const ALL: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::SYSLOG)
     .union(CapabilitySet::CHECKPOINT_RESTORE);
 
-/// What is seen without a capability.
+/// What a user sees without a capability.
 struct Loss {
     missing: CapabilitySet,
-    /// The engine that takes samples then.
+    /// The engine that takes the samples.
     engine: &'static str,
-    /// What `doctor` finds that it does not find with all.
+    /// What `doctor` finds that it does not find with all capabilities.
     findings: &'static [&'static str],
-    /// Words of a note that the header and Health have.
+    /// Words of a note in the header and in Health.
     note: Option<&'static str>,
-    /// Why frames have no name that otherwise have one.
+    /// The reason why frames have no name that otherwise have one.
     reason: Option<&'static str>,
 }
 
@@ -92,7 +92,7 @@ const LOSSES: [Loss; 7] = [
     },
 ];
 
-/// Calls a function of a library, and the kernel.
+/// A program that calls a function of a library, and the kernel.
 const SOURCE: &str = r"
 #include <fcntl.h>
 #include <unistd.h>
@@ -108,9 +108,9 @@ int main(void) {
 /// Programs of root, and a copy of proftop that another user may start.
 struct Scene {
     proftop: PathBuf,
-    /// Only root may read its library.
+    /// A process whose library only root may read.
     of_root: Process,
-    /// Its library is deleted.
+    /// A process whose library is deleted.
     with_deleted: Process,
     _folder: tempfile::TempDir,
 }
@@ -153,7 +153,7 @@ impl Scene {
         })
     }
 
-    /// As a user with these capabilities, as a service manager starts it.
+    /// Returns the command of proftop, as a service manager starts it with these capabilities.
     fn proftop(&self, args: &[&str], capabilities: CapabilitySet) -> Command {
         let mut command = Command::new(&self.proftop);
         command.args(args);
@@ -165,7 +165,7 @@ impl Scene {
         command
     }
 
-    /// The loss as it shows in one process: some do not show in both.
+    /// Returns both pids: some losses show in one of the processes only.
     fn pids(&self) -> String {
         format!("{},{}", self.of_root.pid(), self.with_deleted.pid())
     }
@@ -190,7 +190,7 @@ pub fn become_user(capabilities: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// The findings of `doctor` that are not as they should be, without those of the terminal.
+/// Returns the findings of `doctor` that are not good, without those about the terminal.
 fn findings(scene: &Scene, capabilities: CapabilitySet) -> Vec<String> {
     let output = run(&mut scene.proftop(&["doctor", "--format", "json"], capabilities));
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -279,7 +279,7 @@ fn a_command_of_the_user_has_the_rights_that_the_user_gave() {
     let Some(scene) = Scene::new() else {
         return;
     };
-    // A capability that proftop has no use for, and its command has.
+    // A capability that proftop does not need, but its command has.
     let held = ALL | CapabilitySet::NET_BIND_SERVICE;
     let script = "grep -E '^Cap(Eff|Prm)|^NoNewPrivs' /proc/self/status >&2";
     let args = [

@@ -6,11 +6,11 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use test_support::{DEADLINE, Process, wait_for};
 
-/// A proftop that answers lines.
+/// A running `proftop --plain`, which answers lines.
 pub struct Dialog {
     proftop: Process,
     input: Option<ChildStdin>,
-    /// Lines as a thread reads them, so that nobody waits for ever for one that does not come.
+    /// Its lines, which a thread reads, so that no test waits for ever for a missing one.
     output: Receiver<String>,
 }
 
@@ -19,7 +19,7 @@ impl Dialog {
         Self::of(proftop(args))
     }
 
-    /// Of a command that [`proftop`] has made.
+    /// Starts the dialog of a command that [`proftop`] has made.
     pub fn of(mut command: Command) -> Self {
         command.env("TERM", "dumb").env_remove("PROFTOP_PLAIN");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -48,7 +48,7 @@ impl Dialog {
         writeln!(input, "{line}").expect("it reads");
     }
 
-    /// The lines up to one that has it.
+    /// Reads up to and with a line that contains `marker`, and returns these lines.
     pub fn until(&mut self, marker: &str) -> String {
         let mut all = String::new();
         while !all.contains(marker) {
@@ -58,14 +58,14 @@ impl Dialog {
         all
     }
 
-    /// The answer to a line; a line that is no command marks its end.
+    /// Returns the answer to a line. A second line, which is no command, marks the answer's end.
     pub fn ask(&mut self, line: &str) -> String {
         self.say(line);
         self.say("endofanswer");
         self.until("'endofanswer'")
     }
 
-    /// The answer to a line, which is asked for again until it has all of these.
+    /// Sends a line again and again until its answer contains all of `wanted`, and returns that.
     pub fn ask_until(&mut self, line: &str, wanted: &[&str]) -> String {
         wait_for(line, || {
             let answer = self.ask(line);
@@ -74,7 +74,7 @@ impl Dialog {
         })
     }
 
-    /// The answer to the order to probe a function, once there is sampling.
+    /// Probes a function as soon as there is sampling, and returns the answer.
     pub fn probe(&mut self, function: &str) -> String {
         wait_for("sampling begins", || {
             let answer = self.ask(&format!("probe {function}"));
@@ -82,7 +82,7 @@ impl Dialog {
         })
     }
 
-    /// The lines that were not read yet, up to its end.
+    /// Ends the dialog, and returns the lines that were not read yet.
     pub fn finish(mut self) -> String {
         drop(self.input.take());
         let rest: String = self.output.iter().collect();

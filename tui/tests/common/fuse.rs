@@ -1,5 +1,5 @@
-//! A file system whose server is this test: it answers, until it is told to hang. Then
-//! it takes requests and says nothing, so that whoever asks cannot even be killed.
+//! A file system whose server is this test. It answers until the test lets it hang; then it takes
+//! requests without an answer, and a process that made one cannot even be killed.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 /// The only file in it.
 pub const PROGRAM: &str = "prog";
 
-/// Node numbers.
+/// Numbers of the nodes.
 const ROOT: u64 = 1;
 const FILE: u64 = 2;
 
@@ -37,7 +37,7 @@ mod op {
     pub const BATCH_FORGET: u32 = 42;
 }
 
-/// What only somebody who looks at files asks for: not the programs that run there.
+/// Requests that only a process which looks at files makes, and not the programs that run there.
 const CURIOUS: [u32; 7] = [
     op::LOOKUP,
     op::GETATTR,
@@ -55,11 +55,11 @@ const ENOSYS: i32 = 38;
 struct FuseState {
     hangs: AtomicBool,
     ends: AtomicBool,
-    /// Who was curious and not answered: its number, and what it was started as.
+    /// Requests of [`CURIOUS`] without an answer: number, pid and command line of the process.
     unanswered: Mutex<Vec<String>>,
 }
 
-/// The mount. What waits for it goes on, with an error, when it is dropped.
+/// The mount. When it is dropped, processes that wait for it go on, with an error.
 pub struct Fuse {
     directory: tempfile::TempDir,
     state: Arc<FuseState>,
@@ -67,7 +67,7 @@ pub struct Fuse {
 }
 
 impl Fuse {
-    /// Mounts it, with the bytes of its program; or says why that cannot be.
+    /// Mounts it with these bytes as its program. Returns an error that says why it cannot.
     pub fn mount(program: Vec<u8>) -> Result<Self, String> {
         let device = File::options()
             .read(true)
@@ -107,12 +107,12 @@ impl Fuse {
         self.path().join(PROGRAM)
     }
 
-    /// From now on nothing is answered.
+    /// Makes the file system answer nothing from now on.
     pub fn hang(&self) {
         self.state.hangs.store(true, Ordering::SeqCst);
     }
 
-    /// Who looked at files since then.
+    /// Returns the requests of processes that have looked at files since then.
     pub fn unanswered(&self) -> Vec<String> {
         self.state.unanswered.lock().expect("no panic").clone()
     }
@@ -121,7 +121,7 @@ impl Fuse {
 impl Drop for Fuse {
     fn drop(&mut self) {
         self.state.ends.store(true, Ordering::SeqCst);
-        // With the device the connection is closed, and nobody waits any more.
+        // With the device the connection is closed, and no process waits any more.
         _ = self.server.take().map(JoinHandle::join);
         _ = unmount(self.directory.path(), UnmountFlags::DETACH);
     }
@@ -181,7 +181,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// `None` where none is expected.
+    /// Returns the answer to the request. Returns None if the kernel expects none.
     fn answer(&self, program: &[u8]) -> Option<Vec<u8>> {
         let len = program.len();
         let (error, body) = match self.op {
@@ -191,7 +191,7 @@ impl<'a> Request<'a> {
                 words(&[7, 31, 65_536, 0, 0, 131_072, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
             ),
             op::LOOKUP if self.body.strip_suffix(&[0]) == Some(PROGRAM.as_bytes()) => {
-                // Node, generation, how long name and attributes hold: not at all.
+                // Node, generation, and how long name and attributes hold: not at all.
                 let entry = [FILE, 0, 0, 0, 0].map(u64::to_le_bytes).concat();
                 (0, [entry, attributes(FILE, len)].concat())
             }

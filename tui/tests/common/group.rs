@@ -1,4 +1,4 @@
-//! A control group that goes away with the test.
+//! A control group that is removed at the end of the test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use test_support::{skip, wait_until};
 pub struct Group(PathBuf);
 
 impl Group {
-    /// Says why there is none.
+    /// Makes a group. Returns None if that is not possible, and prints why.
     pub fn make(name: &str) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
         let unified = mounts.lines().find_map(|line| {
@@ -26,7 +26,7 @@ impl Group {
         fs::write(self.0.join("cgroup.procs"), pid.to_string()).expect("it lives");
     }
 
-    /// As `-g` takes it.
+    /// Returns the group's name as the option `-g` takes it.
     pub fn name(&self) -> &str {
         self.0.to_str().expect("UTF-8")
     }

@@ -1,4 +1,4 @@
-//! A control group with little memory that goes away with the test.
+//! A control group with little memory that is removed at the end of the test.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -10,10 +10,10 @@ use test_support::{skip, wait_until};
 pub struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
-    /// Says why there is none.
+    /// Makes a group of this size. Returns None if that is not possible, and prints why.
     pub fn of(bytes: u64) -> Option<Self> {
         let name = format!("proftop-memory-{}", std::process::id());
-        // The first version of control groups, and the second.
+        // Version 1 of control groups, and version 2.
         let kinds = [
             ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
             ("/sys/fs/cgroup", "memory.max"),
@@ -32,7 +32,7 @@ impl MemoryGroup {
         None
     }
 
-    /// The command begins its life inside.
+    /// Makes the command start inside of the group.
     pub fn holds(&self, command: &mut Command) {
         let members = fs::File::options()
             .write(true)

@@ -1,9 +1,9 @@
-//! What the end-to-end tests share: the program under test, a program to watch,
-//! and the machine, which only one test at a time may have.
+//! What the end-to-end tests share: the program under test, programs to watch, and
+//! the right to use the machine, which only one test at a time may have.
 
 /// The dialog of `--plain`.
 pub mod dialog;
-/// A file system that hangs when it is told to.
+/// A file system that a test can let hang.
 pub mod fuse;
 /// A control group.
 pub mod group;
@@ -11,9 +11,9 @@ pub mod group;
 pub mod memory_group;
 /// A database under load.
 pub mod postgres;
-/// A terminal of bytes, whose other end is ours.
+/// A pseudo-terminal whose other end the test reads and writes, byte by byte.
 pub mod pty;
-/// A real terminal, driven from outside.
+/// A real terminal, controlled from outside.
 pub mod tmux;
 /// Programs under `proftop trace`.
 pub mod traced;
@@ -33,16 +33,16 @@ pub const PROFTOP: &str = env!("CARGO_BIN_EXE_proftop");
 pub fn proftop(args: &[&str]) -> Command {
     let mut command = Command::new(PROFTOP);
     command.args(args);
-    // What the people of this machine have set is theirs.
+    // Settings of this machine's users must not change what a test sees.
     command.env("PROFTOP_CONFIG", "/dev/null");
-    // So is the time on their clocks.
+    // Nor must their time zone.
     command.env("TZ", "UTC");
-    // And what they left is not to be changed: no folder can be made there.
+    // And their saved state must not be changed: no folder can be made there.
     command.env("XDG_STATE_HOME", "/dev/null");
     command
 }
 
-/// Runs to the end. What it said is shown if the test fails.
+/// Runs a command to its end. What it printed is shown if the test fails.
 pub fn run(command: &mut Command) -> Output {
     let output = command.output().expect("it starts");
     println!("$ {command:?}\n{}", output.status);
@@ -54,18 +54,18 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
-/// The machine, for one test or for several that bear each other. Tests of other processes
-/// wait as well.
+/// The right to use the machine: for one test alone, or for several that do not disturb each
+/// other. Tests of other processes wait for it as well.
 pub struct Machine(#[expect(dead_code, reason = "held, not used")] File);
 
-/// The machine for one test alone, which counts what all of it does or makes it do a lot.
-/// `None` where the rights to sample are missing, and then says so.
+/// Returns the machine for one test alone, which counts what all of it does, or loads it heavily.
+/// Returns None if the rights to sample are missing, and prints that.
 pub fn machine() -> Option<Machine> {
     lock_machine(File::lock)
 }
 
-/// The machine beside other tests: for one that counts shares of its own programs, or how
-/// something ends, and needs no CPU for itself.
+/// Returns the machine together with other tests: for a test that counts shares of its own
+/// programs, or how something ends, and needs no CPU for itself.
 pub fn shared_machine() -> Option<Machine> {
     lock_machine(File::lock_shared)
 }
@@ -80,8 +80,8 @@ fn lock_machine(lock: impl FnOnce(&File) -> io::Result<()>) -> Option<Machine> {
         skip("needs root, or CAP_BPF and CAP_PERFMON: see `proftop doctor`");
         return None;
     }
-    // Two locks, the first held only while the second is waited for: else those who share
-    // the machine would keep coming in before who wants it alone.
+    // Two locks, the first held only while the second is waited for. Otherwise tests that share
+    // the machine would keep coming in before a test that wants it alone.
     let door = lock_file("/sys/devices/system/cpu/possible");
     door.lock().expect("the lock");
     let machine = lock_file("/sys/devices/system/cpu/online");
@@ -89,14 +89,14 @@ fn lock_machine(lock: impl FnOnce(&File) -> io::Result<()>) -> Option<Machine> {
     Some(Machine(machine))
 }
 
-/// A file of the kernel: a lock on it is one for all users and all builds of the machine, and
+/// Opens a file of the kernel: a lock on it holds for all users and all builds of the machine, and
 /// leaves no file behind.
 fn lock_file(path: &str) -> File {
     File::open(path).expect("the kernel has it")
 }
 
-/// Does the same with all of these, some at a time: what mostly waits need not do so in
-/// turn. Fails if it fails with one of them.
+/// Calls `work` with each item, some at a time: work that mostly waits need not do so one after
+/// the other. Fails if it fails with one of them.
 pub fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     const AT_ONCE: usize = 3;
     let next = AtomicUsize::new(0);
@@ -112,15 +112,15 @@ pub fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// A script that takes the place of ssh: every machine is this one.
+/// A script that takes the place of ssh: it runs the command on this machine.
 pub const SSH_HERE: &str = r#"while [ "$1" != -- ]; do shift; done; shift 2; exec sh -c "exec $*""#;
 
 pub const BURN_FUNCTIONS: [&str; 3] = ["burn::burn_sixty", "burn::burn_thirty", "burn::burn_ten"];
 pub const BURN_SHARES: [f64; 3] = [0.6, 0.3, 0.1];
 pub const BURN_THREADS: [&str; 2] = ["burn-even", "burn-odd"];
 
-/// The example `burn`. Cargo builds examples with all tests, but not when it is
-/// asked for a single one.
+/// Returns the path of the example `burn`. Cargo builds examples with all tests, but not when it
+/// is asked for a single one.
 pub fn burn() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -141,14 +141,14 @@ pub fn burn_str() -> &'static str {
     burn().to_str().expect("a path in UTF-8")
 }
 
-/// The example `burn`, running for longer than any test does.
+/// Starts the example `burn`, for longer than any test takes.
 pub fn burning(threads: u32) -> Process {
     let mut command = Command::new(burn());
     command.args(["3600", &threads.to_string()]);
     Process::start_load(command.stdout(Stdio::null()))
 }
 
-/// Whether samples are being taken: the ring of BPF, or perf events, are there.
+/// Returns whether a process takes samples: it has open perf events.
 fn is_sampling(process: &Process) -> bool {
     let folder = format!("/proc/{}/fd", process.pid());
     let Ok(entries) = fs::read_dir(folder) else {
@@ -171,8 +171,8 @@ pub fn start_sampling(command: &mut Command) -> Process {
     process
 }
 
-/// CPU time that a process has used: fields 14 and 15 of proc_pid_stat(5), in hundredths
-/// of a second.
+/// Returns the CPU time that a process has used: fields 14 and 15 of proc_pid_stat(5), in
+/// hundredths of a second.
 fn cpu_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
     let (_, fields) = stat.rsplit_once(") ").expect("the name ends");
@@ -181,14 +181,14 @@ fn cpu_time(pid: u32) -> Duration {
     Duration::from_millis(10 * sum)
 }
 
-/// Waits until a process has used so much more CPU time, however long that takes.
+/// Waits until a process has used this much more CPU time, however long that takes.
 pub fn wait_for_work(pid: u32, time: Duration) {
     let end = cpu_time(pid) + time;
     wait_until("it has worked", || cpu_time(pid) >= end);
 }
 
-/// Runs a command that prints reports of `--format json`, and interrupts it when the reports
-/// so far are enough. Gives all of them; fails if they are not within [`DEADLINE`].
+/// Runs a command that prints reports of `--format json`, and interrupts it when the reports so
+/// far are enough. Returns all of them; fails if there are not enough within [`DEADLINE`].
 #[track_caller]
 pub fn reports_until(
     command: &mut Command,
@@ -205,7 +205,7 @@ pub fn reports_until(
     for line in BufReader::new(output).lines() {
         let line = line.expect("output is UTF-8");
         reports.push(serde_json::from_str(&line).expect("each line is JSON"));
-        // What comes between the interrupt and the end is read as well.
+        // Reports between the interrupt and the end are read as well.
         if !is_enough {
             is_enough = enough(&reports);
             assert!(
@@ -222,12 +222,12 @@ pub fn reports_until(
     println!("$ {command:?}\n{status}");
     println!("{}", std::io::read_to_string(errors).expect("UTF-8"));
     assert!(is_enough, "{status} before {what}: {reports:?}");
-    // A command of its own is interrupted as well, and its status is passed on.
+    // A command that proftop has started is interrupted as well, and its status is passed on.
     assert!(matches!(status.code(), Some(0 | 130)), "{status}");
     reports
 }
 
-/// The reports of `--format json`.
+/// Parses the reports of `--format json`.
 pub fn reports(stdout: &[u8]) -> Vec<Value> {
     text(stdout)
         .lines()
@@ -241,7 +241,7 @@ pub fn number(value: &Value, field: &str) -> u64 {
         .unwrap_or_else(|| panic!("{field} is a number in {value}"))
 }
 
-/// The sum of a field over all reports.
+/// Returns the sum of a field over all reports.
 pub fn sum(reports: &[Value], field: &str) -> u64 {
     reports.iter().map(|report| number(report, field)).sum()
 }
@@ -252,7 +252,7 @@ pub fn list<'a>(report: &'a Value, field: &str) -> &'a [Value] {
         .unwrap_or_else(|| panic!("{field} is a list"))
 }
 
-/// Self samples of a function over all reports.
+/// Returns the self samples of a function over all reports.
 pub fn self_samples(reports: &[Value], name: &str) -> u64 {
     let functions = reports.iter().flat_map(|report| list(report, "functions"));
     functions
@@ -261,8 +261,8 @@ pub fn self_samples(reports: &[Value], name: &str) -> u64 {
         .sum()
 }
 
-/// Half the width of the band in which a measured share must lie: five standard
-/// deviations, which is once in a million runs, and one point in a hundred for the loops
+/// Returns half the width of the band in which a measured share must lie: five standard deviations,
+/// which a right share leaves once in a million runs, and one point in a hundred for the loops
 /// around the work.
 pub fn band(share: f64, samples: f64) -> f64 {
     5.0 * (share * (1.0 - share) / samples).sqrt() + 0.01

@@ -1,4 +1,4 @@
-//! A database server of its own and of no rights, with two clients or without.
+//! A database server for one test, without rights, with two clients or without any.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ pub struct Postgres {
     _clients: Option<Process>,
     server: Process,
     programs: PathBuf,
-    /// Goes last.
+    /// Dropped last, after the processes that use it.
     folder: tempfile::TempDir,
 }
 
 const DATABASE: [&str; 3] = ["-U", "test", "postgres"];
 
 impl Postgres {
-    /// With two clients that read all the time. `None` where it is not installed, or no
-    /// rights can be given away.
+    /// Starts a server with two clients that read all the time. Returns None where it is not
+    /// installed, or rights cannot be given away.
     pub fn start() -> Option<Self> {
         let mut server = Self::start_idle()?;
         server.load(&[]);
         Some(server)
     }
 
-    /// With two clients that read so many times a second.
+    /// Starts a server with two clients that make this many queries in a second.
     pub fn start_at(per_second: u32) -> Option<Self> {
         let mut server = Self::start_idle()?;
         server.load(&["-R", &per_second.to_string()]);
@@ -38,7 +38,7 @@ impl Postgres {
         self._clients = Some(Process::start_load(&mut clients));
     }
 
-    /// Without clients, and with nothing that it does by itself.
+    /// Starts a server without clients, which does nothing by itself.
     pub fn start_idle() -> Option<Self> {
         let Some(programs) = programs() else {
             skip("PostgreSQL is not installed");
@@ -80,12 +80,12 @@ impl Postgres {
         Some(started)
     }
 
-    /// Of the server, whose children the sessions are.
+    /// Returns the pid of the server. Its sessions are child processes.
     pub fn pid(&self) -> u32 {
         self.server.pid()
     }
 
-    /// Has one client make so many queries, so many a second, and nothing else.
+    /// Has one client make this many queries, at this rate, and nothing else.
     pub fn query(&self, queries: u64, per_second: u32) {
         let script = self.folder.path().join("query.sql");
         let query = "\\set aid random(1, 200000)\n\
@@ -98,8 +98,8 @@ impl Postgres {
         assert!(status.success(), "{status}");
     }
 
-    /// Has two clients ask for a checksum of the same rows again and again, and stop at the
-    /// first that is wrong.
+    /// Has two clients ask for a checksum of the same rows again and again, and stop at the first
+    /// wrong one.
     pub fn start_checked_work(&self) -> CheckedWork {
         let sum = "md5(string_agg(aid::text || abalance, ',' ORDER BY bid, filler, aid DESC))";
         let rows = "pgbench_accounts WHERE aid BETWEEN 100 AND 600";
@@ -110,7 +110,7 @@ impl Postgres {
         let right = right.trim();
         assert_eq!(right.len(), 32, "{right}");
         let script = self.folder.path().join("checked.sql");
-        // What is wrong divides by zero.
+        // A wrong checksum divides by zero.
         let query = format!("SELECT 1 / ({sum} = '{right}')::int FROM {rows};\n");
         fs::write(&script, query).expect("a file");
         let mut clients = self.command("pgbench");
@@ -130,12 +130,12 @@ impl Postgres {
 /// Clients that stop when an answer is wrong, or their session is lost.
 pub struct CheckedWork {
     clients: Process,
-    /// What they say.
+    /// The output of the clients.
     log: PathBuf,
 }
 
 impl CheckedWork {
-    /// Nothing was wrong so far, and they go on.
+    /// Fails if an answer was wrong, or a client has stopped.
     pub fn check(&mut self) {
         let said = || fs::read_to_string(&self.log).expect("what they say");
         let rounds = || said().matches("progress: ").count();
@@ -145,12 +145,12 @@ impl CheckedWork {
             assert!(ended.is_none(), "{ended:?}: {}", said());
             rounds() > before + 1
         });
-        // One of two goes on without the other.
+        // One of two clients goes on without the other.
         assert!(!said().contains("aborted"), "{}", said());
     }
 }
 
-/// One of its programs, with no rights: the server refuses to run as root.
+/// Returns the command of one of PostgreSQL's programs, run as nobody: the server refuses root.
 fn command(programs: &Path, folder: &Path, name: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
@@ -160,7 +160,7 @@ fn command(programs: &Path, folder: &Path, name: &str) -> Command {
     command
 }
 
-/// The newest of them.
+/// Returns the folder with the programs of the newest installed version.
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
     let folders = versions.map(|version| version.path().join("bin"));

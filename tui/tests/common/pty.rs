@@ -1,5 +1,5 @@
-//! A *pseudo-terminal* whose other end is ours: what a program writes is bytes,
-//! and nobody answers it but us.
+//! A *pseudo-terminal* whose other end is the test's: what a program writes is bytes,
+//! and only the test answers it.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -15,7 +15,7 @@ pub struct Pty {
     path: String,
 }
 
-/// Only this end is ours: a child that had it as well would keep the terminal alive.
+/// Only the test may have this end: a child that had it as well would keep the terminal alive.
 const FLAGS: OpenptFlags = OpenptFlags::RDWR
     .union(OpenptFlags::NOCTTY)
     .union(OpenptFlags::CLOEXEC);
@@ -40,7 +40,7 @@ impl Pty {
         }
     }
 
-    /// Lets a command read and write there.
+    /// Makes a command read from and write to the terminal.
     pub fn attach(&self, command: &mut Command) {
         let open = || {
             let mut options = OpenOptions::new();
@@ -54,7 +54,7 @@ impl Pty {
         self.ours.write_all(keys).expect("keys are taken");
     }
 
-    /// What is written up to and with these bytes.
+    /// Reads up to and with these bytes, and returns all that was read.
     pub fn read_until(&mut self, marker: &[u8]) -> Vec<u8> {
         let end = Instant::now() + DEADLINE;
         let mut read = Vec::new();

@@ -1,5 +1,5 @@
 //! A *terminal* is a tmux server of its own, with one window and a shell in it.
-//! Nothing sleeps for a while and hopes: everything is waited for.
+//! No function here sleeps for a fixed time: each waits until something is shown.
 
 use super::PROFTOP;
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use test_support::{skip, wait_for};
 
-/// What the shell says when it waits for a command.
+/// The prompt of the shell, which shows that it waits for a command.
 pub const PROMPT: &str = "ready> ";
 
 pub struct Terminal {
@@ -16,7 +16,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// `None` where tmux is missing, and then says so.
+    /// Opens a terminal of this size. Returns None where tmux is missing, and prints that.
     pub fn open(width: u16, height: u16) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if Command::new("tmux").arg("-V").output().is_err() {
@@ -58,8 +58,8 @@ impl Terminal {
         self.keys(&["Enter"]);
     }
 
-    /// Clears the screen. What is typed before that is done would be cleared as well, and what the
-    /// shell is doing could not be seen.
+    /// Clears the screen, and waits for that: a line typed before would be cleared as well, and the
+    /// test could not see what the shell is doing.
     pub fn clear(&self) {
         self.type_line("clear");
         self.wait("an empty screen", |screen| screen.trim() == PROMPT.trim());
@@ -71,7 +71,7 @@ impl Terminal {
         self.wait("the screen", |screen| screen.starts_with("proftop "));
     }
 
-    /// As tmux calls them: `q`, `C-z`, `Enter`.
+    /// Presses keys, by their names in tmux: `q`, `C-z`, `Enter`.
     pub fn keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"], keys].concat());
     }
@@ -81,21 +81,21 @@ impl Terminal {
         self.tmux(&["resize-window", "-x", &width, "-y", &height]);
     }
 
-    /// The text on the screen now.
+    /// Returns the text that is on the screen now.
     pub fn screen(&self) -> String {
         let screen = self.tmux(&["capture-pane", "-p"]);
         self.last.replace(screen.clone());
         screen
     }
 
-    /// What tmux knows about the window, as in `#{cursor_y}`.
+    /// Returns a property of the window by tmux's format, for example `#{cursor_y}`.
     pub fn property(&self, format: &str) -> String {
         self.tmux(&["display-message", "-p", format])
             .trim_end()
             .to_owned()
     }
 
-    /// The first screen of which that holds.
+    /// Waits for a screen of which `holds` returns true, and returns that screen.
     pub fn wait(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
         wait_for(what, || {
             let screen = self.screen();
@@ -107,7 +107,7 @@ impl Terminal {
         self.wait(marker, |screen| screen.contains(marker))
     }
 
-    /// Waits for the shell to be back on the screen that it was on, as it was.
+    /// Waits until the shell is back on the screen that it had before, and returns that screen.
     pub fn wait_for_shell(&self) -> String {
         let screen = self.wait("the shell", |screen| {
             screen.trim_end().ends_with(PROMPT.trim_end())

@@ -1,4 +1,4 @@
-//! `proftop trace` on programs that say themselves what they did.
+//! Runs `proftop trace` on programs that print what they did.
 
 use super::{proftop, run, text};
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Go (`.go`) with `go build`; all else by [`compile`].
+    /// Compiles a source: Go (`.go`) with `go build`, all else by [`compile`].
     pub fn compile(name: &str, source: &str, flags: &[&str]) -> Option<Program> {
         let scratch = Scratch::new();
         let source = scratch.write(name, source);
@@ -34,7 +34,7 @@ impl Program {
     }
 }
 
-/// What a program says that it did, on the error output that it shares with proftop.
+/// Returns the number that a program prints for `name`, on the error output shared with proftop.
 pub fn own_count(stderr: &str, name: &str) -> u64 {
     let line = stderr.lines().find_map(|line| {
         let (own, number) = line.rsplit_once(' ')?;
@@ -43,10 +43,10 @@ pub fn own_count(stderr: &str, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {stderr}"))
 }
 
-/// Keeps probes in place whatever they cost.
+/// Options that keep probes in place whatever they cost.
 pub const NO_LIMITS: [&str; 4] = ["--max-cost", "1000", "--max-hits", "100000000"];
 
-/// Traces a command to its end, and gives the report and what the command said.
+/// Traces a command to its end, and returns the report and what the command printed.
 pub fn trace(args: &[&str], command: &[&str]) -> (Value, String) {
     let head = ["trace", "--format", "json", "-d", "60s"];
     let all: Vec<&str> = [&head, &NO_LIMITS[..], args, &["--"], command].concat();
@@ -70,7 +70,7 @@ pub fn probe<'v>(report: &'v Value, function: &str) -> &'v Value {
     found.unwrap_or_else(|| panic!("no {function} in {report}"))
 }
 
-/// `value` → `count` of a list of values.
+/// Returns the pairs of `value` and `count` in a list of values.
 pub fn top(values: &Value) -> Vec<(String, u64)> {
     let top = values["top"].as_array().expect("a list");
     top.iter()
@@ -88,14 +88,14 @@ fn build_go(source: &Path, program: &Path, flags: &[&str]) -> Option<()> {
     let mut build = Command::new("go");
     build.arg("build").args(flags).arg("-o").arg(program);
     build.arg(source);
-    // Kept from run to run: newer versions build their library anew without it.
+    // Kept from run to run: without it, newer versions of Go build their library again.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache");
     build.env("GOCACHE", cache);
     build.env("GO111MODULE", "off");
     run_tool(&mut build).map(|_| ())
 }
 
-/// Whether a probe can be placed here; says why not.
+/// Returns whether a probe can be placed here. Prints why not.
 pub fn can_trace() -> bool {
     if !is_root_or_skip("probes need the rights of root") {
         return false;

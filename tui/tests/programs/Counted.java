@@ -2,7 +2,7 @@ import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.Scanner;
 
-/** Has garbage collected and threads started as often as each line of its input says, and tells how often. */
+/** Collects garbage and starts threads as often as each input line says, and prints how often. */
 public class Counted {
     static long collections(String name) {
         for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans())

@@ -6,8 +6,8 @@ import java.util.TreeMap;
 import java.util.zip.Deflater;
 import java.util.zip.Inflater;
 
-/** Works out the same again and again, with threads, garbage, exceptions and native code, and
- *  prints what it has worked out. */
+/** Computes the same again and again, with threads, garbage, exceptions and native code, and
+ *  prints the results. */
 public class Worker {
     static byte[] mix(int number) throws Exception {
         TreeMap<String, Integer> map = new TreeMap<>();

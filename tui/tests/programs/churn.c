@@ -1,5 +1,5 @@
-// Two programs and two libraries of one source, told apart by NAME and STEP: what changes in a
-// process while it is sampled. As a library only `work` of it is used.
+// The source of two programs and two libraries, which differ by NAME and STEP. The programs make
+// changes that a sampled process can undergo. Of a library only `work` is used.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/sched.h>
@@ -27,7 +27,7 @@ APART void work(void) {
     sum += STEP;
 }
 
-// Of CPU time: how busy the machine is changes no number of samples.
+// CPU time, so that the number of samples does not depend on how busy the machine is.
 static long used_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -39,7 +39,7 @@ APART static void for_a_while(void (*function)(void), long ms) {
     sum++;
 }
 
-// A child with this number; 0 for any. The number of the last one is free when it was waited for.
+// Starts a child with this pid; 0 for any. The last child's pid is free once it was waited for.
 static pid_t child(pid_t number) {
     struct clone_args args = {.exit_signal = SIGCHLD};
     args.set_tid = number ? (unsigned long)&number : 0;
@@ -47,7 +47,7 @@ static pid_t child(pid_t number) {
     return syscall(SYS_clone3, &args, sizeof args);
 }
 
-// reuse ROUNDS OTHER: children with one number, each of the other program than the one before.
+// reuse ROUNDS OTHER: starts children with the same pid, which run the two programs in turn.
 static int reuse(int rounds, char *self, char *other) {
     pid_t number = 0;
     for (int round = 0; round < rounds; round++) {

@@ -1,6 +1,6 @@
 // Locks that are known to be held by known threads. `holder` keeps a mutex 40 ms at a time and
 // `waiter` waits for it; `low` waits for `mid`, `mid` for `top`, which sleeps; `one` and `other`
-// wait for each other. Prints the line "ready" once all of that is so.
+// wait for each other. Prints the line "ready" once all of them do so.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #define APART __attribute__((noinline, noclone))
-// Without the statement behind it, a call that changes nothing could be left out.
+// Without the `asm` behind it, the compiler could leave out a call that changes nothing.
 #define CALLED(number) calls[number]++; asm volatile("")
 
 static unsigned long calls[20], left[20];
@@ -72,7 +72,7 @@ struct Guard {
 struct Money { long cents; APART Money operator+(const Money &other) const { CALLED(13); return {cents + other.cents}; } };
 struct Adder { long by; APART long operator()(long n) const { CALLED(14); return n + by; } };
 
-// Each call has something to take down when the exception passes.
+// Each call has an object to destroy when the exception passes.
 APART long throws_deep(int n, long *sum) {
     CALLED(15);
     left[15]++;

@@ -1,4 +1,4 @@
-// A web server that asks itself from eight clients, and counts the calls of twenty of its
+// A web server with eight clients of its own, which counts the calls of twenty of its
 // functions: handlers, what they call, methods, and functions whose stack has to grow.
 // Prints `NAME TAB CALLS TAB 0` of each, and a checksum of its work.
 package main

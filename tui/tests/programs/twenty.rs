@@ -1,5 +1,5 @@
 //! Counts the calls of twenty of its functions, and how many of them a panic left: generics,
-//! methods of traits, closures that are passed on, recursion, and threads.
+//! methods of traits, closures that are passed as arguments, recursion, and threads.
 //! Prints `NAME TAB CALLS TAB LEFT` of each, and a checksum of its work.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// Waits as often and as long as its functions say, and ends.
+// Waits as often and as long as the names of its functions say, and ends.
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -12,8 +12,8 @@ static void nap(long us)
     nanosleep(&time, 0);
 }
 
-// What waits call is not the last thing that these functions do, so that they stay on the
-// stack.
+// Put behind the last call that waits: else the compiler would make it a jump, and the function
+// would not stay on the stack.
 #define NOT_LAST __asm__ volatile("")
 
 __attribute__((noinline)) void begin(void)
@@ -57,7 +57,7 @@ static void *hold_it(void *unused)
 
 __attribute__((noinline)) void want_the_lock(void)
 {
-    // Each time it is held for as long as is left of 60 ms.
+    // Each time another thread holds the lock for the rest of 60 ms.
     for (int i = 0; i < 8; i++) {
         nap(45000);
         pthread_mutex_lock(&lock);

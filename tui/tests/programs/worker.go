@@ -1,5 +1,5 @@
-// Works out the same again and again, with goroutines whose stacks grow and move, channels,
-// maps and a lot of garbage, and prints what it has worked out.
+// Computes the same again and again, with goroutines whose stacks grow and move, channels,
+// maps and a lot of garbage, and prints the results.
 package main
 
 import (

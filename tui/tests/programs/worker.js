@@ -1,5 +1,5 @@
-// Works out the same again and again, with garbage, native code and threads of its own, and
-// prints what it has worked out.
+// Computes the same again and again, with garbage, native code and threads of its own, and
+// prints the results.
 const crypto = require('crypto');
 const zlib = require('zlib');
 const { promisify } = require('util');
