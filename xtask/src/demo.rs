@@ -8,7 +8,7 @@ use anyhow::Result;
 
 pub const PICTURE: &str = "assets/demo.svg";
 
-/// For each step the keys to press, and a text that is on the screen when it has been drawn.
+/// The keys to press in each step, and a text that is on the screen once it has been drawn.
 const STEPS: [(&[&str], &str); 5] = [
     (&[], "FUNCTION"),
     (&["3"], "TOP-DOWN"),

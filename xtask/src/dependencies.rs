@@ -1,9 +1,9 @@
-//! What docs/dependencies.md has to name: every crate of others that the workspace takes.
+//! Checks that docs/dependencies.md names every crate of others that the workspace uses.
 
 use crate::fingerprint;
 use std::fs;
 
-/// Fails when somebody adds a crate to Cargo.toml and does not say what it is for.
+/// Fails if a crate was added to Cargo.toml and the page does not say what it is for.
 #[test]
 fn every_crate_that_is_taken_is_named() {
     let root = fingerprint::workspace();

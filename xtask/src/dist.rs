@@ -11,7 +11,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `build` | compiling, so that everybody gets the same bytes |
+//! | `build` | compiling, so that every build gives the same bytes |
 //! | `contents` | which files are installed where |
 //! | `tar`, `gzip`, `deb`, `rpm` | the archives; no tool of a distribution is needed |
 //! | `sbom` | the list of crates |

@@ -128,7 +128,7 @@ impl Object {
             .env_remove("RUSTC_WRAPPER")
             .env_remove("RUSTUP_TOOLCHAIN")
             .env_remove("CARGO")
-            // The machine whose registers aya uses.
+            // The machine for whose registers aya is built.
             .env("AYA_BPF_TARGET_ARCH", self.machine)
             .env("RUSTFLAGS", RUSTFLAGS);
         if !has_core(&compiler()) {
@@ -173,7 +173,7 @@ fn build_folder(root: &Path) -> PathBuf {
         .join("ebpf")
 }
 
-/// Whether the compiler comes with a ready-made `core` for BPF.
+/// Returns whether the compiler comes with a ready-made `core` for BPF.
 fn has_core(compiler: &str) -> bool {
     let Ok(output) = Command::new(compiler).args(["--print", "sysroot"]).output() else {
         return false;

@@ -101,7 +101,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// Whether a release was selected; `6.1` is not a prefix of `6.12.9`.
+    /// Returns whether a release was selected; `6.1` is not a prefix of `6.12.9`.
     fn has(&self, release: &str) -> bool {
         let begins = |with: &String| {
             let rest = release.strip_prefix(&**with);

@@ -7,12 +7,12 @@
 //! compiler would. An arrow from one module to another counts where the two
 //! branch off: between the two children of their nearest common parent, each with
 //! everything below it. A module and the modules inside it may know each other.
-//! Refused are
+//! It refuses
 //!
 //! 1. a circle between the children of one module, be they folders or files;
 //! 2. an arrow from a lower layer to a higher one, in the order of the list;
-//! 3. a list that does not say all: a crate of the workspace without a line, or a
-//!    module without a layer beside others that have one.
+//! 3. an incomplete list: a crate of the workspace without a line, or a module
+//!    without a layer beside others that have one.
 //!
 //! - [`list`]: the block in ARCHITECTURE.md
 //! - [`tree`]: the modules of a crate, with the names and paths in each
@@ -21,7 +21,7 @@
 //! - [`item`], [`mod@cfg`]: names and attributes of items, and which are only for tests
 //! - [`resolve`]: from a path to the modules that it leads through
 //! - [`arrows`]: imports, counted between the children of one module
-//! - [`circles`]: who can be reached from whom and back
+//! - [`circles`]: groups of modules that reach each other
 
 mod arrows;
 mod cfg;
@@ -105,7 +105,7 @@ fn faults(tree: &Crate, entries: &[Entry]) -> Vec<String> {
     wrong
 }
 
-/// Whether the children of the module `path` are checked: the nearest entry above it decides.
+/// Returns whether the children of the module `path` are checked: the nearest entry above decides.
 fn is_checked(path: &[String], entries: &[Entry]) -> bool {
     let above = entries.iter().filter(|e| path.starts_with(&e.scope));
     let nearest = above.max_by_key(|e| e.scope.len());

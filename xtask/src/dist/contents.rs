@@ -34,7 +34,7 @@ pub struct File {
 }
 
 impl File {
-    /// Makes a file that everybody may read.
+    /// Makes a file that all users may read.
     pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> File {
         File {
             path: path.into(),

@@ -69,7 +69,7 @@ fn after_install() -> String {
     )
 }
 
-/// The group is removed when the package is purged.
+/// Removes the group when the package is purged.
 fn after_removal() -> String {
     "#!/bin/sh\n\
      set -e\n\

@@ -37,7 +37,7 @@ pub fn check(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the loader that the program requires; `None` if it is static.
+/// Returns the loader that the program requires. Returns None if it is static.
 fn loader(bytes: &[u8]) -> Result<Option<String>> {
     let file = ElfFile64::<Endianness>::parse(bytes)?;
     let endian = file.endian();

@@ -74,7 +74,7 @@ impl Machine<'_> {
 }
 
 impl Outcome {
-    /// Parses the output: what came before the self-test's first line is from the kernel and the
+    /// Parses the output. Lines before the self-test's first one are from the kernel and the
     /// firmware.
     fn of(written: &str) -> Self {
         let lines = written.lines().map(|line| line.trim_end().to_owned());

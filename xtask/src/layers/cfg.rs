@@ -3,7 +3,7 @@
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token};
 
-/// Whether the attributes exclude an item from every build other than that of tests.
+/// Returns whether the attributes exclude an item from every build other than that of tests.
 pub fn is_only_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         if attribute.path().is_ident("test") {
@@ -15,8 +15,8 @@ pub fn is_only_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Returns the value of a condition in a build without tests; `None` if it depends on more than
-/// that.
+/// Returns the value of a condition in a build without tests. Returns None if it depends on more
+/// than that.
 fn without_tests(condition: &Meta) -> Option<bool> {
     if condition.path().is_ident("test") {
         return Some(false);

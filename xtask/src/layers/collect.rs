@@ -11,8 +11,8 @@ use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
-/// Adds what one item defines, imports and names to `module`; nothing if it is only for tests. A
-/// module adds only its name: see [`super::read`].
+/// Adds what one item defines, imports and names to `module`, unless it is only for tests. An item
+/// that is a module adds only its name: see [`super::read`].
 pub fn add(tree: &mut Crate, module: usize, item: &Item) {
     if is_only_for_tests(attributes(item)) {
         return;
@@ -201,7 +201,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
     }
 }
 
-/// Whether there are two colons at that index.
+/// Returns whether there are two colons at that index.
 fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
     let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ':');
     tokens

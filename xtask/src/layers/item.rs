@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Item};
 
-/// Returns the name that an item has in its module; `None` for an item without its own name.
+/// Returns the name that an item has in its module. Returns None for an item without its own name.
 pub fn name(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(it) => &it.ident,

@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
 use syn::{Attribute, Expr, ExprLit, Item, ItemMod, Lit, Meta};
 
-/// Returns the text of a file by its path from the workspace's folder; `None` if there is no such
-/// file.
+/// Returns the text of a file by its path from the workspace's folder. Returns None if there is no
+/// such file.
 pub type Source<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
 /// Reads the module tree that begins in the file `root`.

@@ -92,7 +92,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether `name` is a name of this crate, or imported, in `module`.
+/// Returns whether `name` is a name of this crate, or imported, in `module`.
 fn has_name(tree: &Crate, module: usize, name: &String, asked: &mut BTreeSet<usize>) -> bool {
     let here = &tree.modules[module];
     here.items.contains(name)
@@ -117,8 +117,8 @@ fn globs(tree: &Crate, module: usize) -> BTreeSet<usize> {
     sources
 }
 
-/// Whether a glob's path begins in this crate, without following other globs: those could lead back
-/// to it.
+/// Returns whether a glob's path begins in this crate, without following other globs: those could
+/// lead back to it.
 fn names_this_crate(tree: &Crate, module: usize, names: &[String]) -> bool {
     let here = &tree.modules[module];
     names.first().is_some_and(|first| {

@@ -4,8 +4,8 @@
 use super::*;
 use std::collections::HashMap;
 
-/// A workspace of one crate `c`: its files below `src/`, the lines below its entry
-/// in the list.
+/// Returns the violations in a workspace of one crate `c`, with these files below `src/` and
+/// these lines below its entry in the list.
 fn wrong(layers: &str, files: &[(&str, &str)]) -> Vec<String> {
     let document = format!("# Title\n\n```layers\nc\n{layers}```\n");
     let mut all = HashMap::from([
@@ -24,7 +24,7 @@ fn check_accepted(layers: &str, files: &[(&str, &str)]) {
     assert!(found.is_empty(), "{files:?}: {found:#?}");
 }
 
-/// Every import of `b` by `a` closes a circle, if `b` imports `a`.
+/// Checks that an import of `b` by `a` closes a circle, if `b` imports `a`.
 #[track_caller]
 fn check_seen(a: &str) {
     let root = "mod a; mod b; pub use b::renamed as facade;";

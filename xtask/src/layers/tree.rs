@@ -32,7 +32,7 @@ pub struct Module {
 
 /// One name that a `use` brings into a module.
 pub struct Import {
-    /// Its name in the module; `None` for everything, by `*`.
+    /// Its name in the module. None for everything, by `*`.
     pub name: Option<String>,
     pub path: PathInCode,
 }
