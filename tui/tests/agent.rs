@@ -25,7 +25,7 @@ fn words(folder: &Path) -> Command {
         "199",
         "--save-on",
         // No process is called so: a busy machine must not cause a save of its own.
-        "process:called-like-nothing>99%",
+        "process:nobody>99%",
         "-o",
     ]);
     command.arg(folder.join("ring.pft"));
