@@ -16,7 +16,7 @@
 //! | `go` | rules from Go's function table |
 //! | `start_code` | two functions of the start files, which have no information |
 //! | `stubs` | code of AArch64 that never has information: stubs of linkers, returns of signals |
-//! | `by_code` | for the rest on AArch64: frames from the instructions themselves |
+//! | `by_code` | for the rest: frames from the instructions themselves |
 //! | `section` | the entries of either kind of section |
 //! | `program` | runs an entry's instructions to get rows |
 //! | `machine` | converts a row to a rule, for each architecture |

@@ -1,55 +1,68 @@
-//! Functions of AArch64 without unwind information, as in programs that were built without it. The
-//! effects of their instructions on the stack are followed from the function's start, along all
-//! branches. Compilers move the stack pointer by constants, and save the link register visibly, so
-//! only the starts of functions have to be guessed:
+//! Functions without unwind information, as in programs and libraries that were built without it:
+//! the C library of musl, for one. The effects of their instructions on the stack are followed from
+//! the function's start, along all branches. Compilers move the stack pointer by constants, so only
+//! the starts of functions have to be guessed:
 //!
-//! 1. the target of a call anywhere in the section,
-//! 2. else code that no branch leads to. If a jump by a table comes before it, and it does not
+//! 1. a symbol, where there are some (x86-64),
+//! 2. the target of a call anywhere in the section,
+//! 3. else code that no branch leads to. If a jump by a table comes before it, and it does not
 //!    begin as functions do, it is a target of the table.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `instruction` | decodes the relevant effects of an instruction |
-//! | `frame` | a function's frame at an instruction, and how an instruction changes it |
+//! | `aarch64`, `x86_64` | code of these machines |
+//! | `symbols` | starts of functions by the file's symbols |
 
-mod frame;
-mod instruction;
+mod aarch64;
+mod symbols;
+mod x86_64;
 
 use super::collect::Collector;
 use super::machine::Machine;
 use super::row::{Row, RuleId};
 use super::rule::UnwindRule;
+use super::start_code;
 use crate::OpenError;
-use crate::bytes::u32_in;
 use crate::object::{Object, Section};
-use frame::Frame;
-use instruction::{BYTES, Flow, flow};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Maximum size of the code that is followed, in whole sections: two bytes per instruction are
-/// needed meanwhile. Programs without unwind information are much smaller.
+/// Maximum size of the code that is followed, in whole sections. Programs without unwind information
+/// are much smaller.
 const CODE_BYTES_MAX: u64 = 32 << 20;
 
-/// Maximum number of functions of a section that are found by calls; more are found while others
-/// are followed.
-const CALLED_MAX: usize = 1 << 20;
+/// The same of x86-64, where three bytes are needed meanwhile for each byte of code.
+const CODE_BYTES_MAX_X86_64: u64 = 8 << 20;
 
-/// Maximum number of different frames in a section. Large programs have some hundreds.
-const FRAMES_MAX: usize = 4096;
+/// Minimum size of a hole that is filled. Smaller ones of x86-64 are padding between functions.
+const HOLE_BYTES_MIN: u64 = 4;
+const HOLE_BYTES_MIN_X86_64: u64 = 16;
+
+/// If holes are less than this part of a section, only their own calls are looked at on x86-64:
+/// decoding all instructions takes about as long as reading all unwind information.
+const SPARSE: u64 = 16;
 
 /// Adds rows for code that is a hole in `known`.
 pub fn read(object: &Object, known: &[Row], collector: &mut Collector) -> Result<(), OpenError> {
-    if collector.machine != Machine::Aarch64 {
-        return Ok(());
-    }
-    let mut left = CODE_BYTES_MAX;
+    let (mut left, hole_bytes_min) = match collector.machine {
+        Machine::Aarch64 => (CODE_BYTES_MAX, HOLE_BYTES_MIN),
+        Machine::X86_64 => (CODE_BYTES_MAX_X86_64, HOLE_BYTES_MIN_X86_64),
+    };
+    let first = start_code::first_function(object, collector.machine);
     for section in object.sections() {
         let is_code = section.is_executable() && section.has_data() && !section.is_compressed();
         if !is_code || section.size > left {
             continue;
         }
-        let holes = holes(known, section);
+        let mut holes = holes(known, section, hole_bytes_min);
+        // The first byte of the first function has a rule already.
+        let behind_first = first.map(|first| first + 1);
+        if let Some(hole) = holes
+            .iter_mut()
+            .find(|hole| Some(hole.start) == behind_first)
+        {
+            hole.start -= 1;
+        }
         if holes.is_empty() {
             continue;
         }
@@ -57,13 +70,39 @@ pub fn read(object: &Object, known: &[Row], collector: &mut Collector) -> Result
         let Ok(code) = object.section_data(section, CODE_BYTES_MAX, "code") else {
             continue;
         };
-        add(&code, section.addr, &holes, collector)?;
+        let starts = match collector.machine {
+            Machine::Aarch64 => aarch64::called(&code, section.addr),
+            Machine::X86_64 => {
+                let mut starts = starts_x86_64(&code, section.addr, &holes);
+                symbols::add_functions(object, &mut starts);
+                starts
+            }
+        };
+        add(&code, section.addr, &starts, first, &holes, collector)?;
     }
     Ok(())
 }
 
-/// Returns the addresses of a section that no row covers.
-fn holes(known: &[Row], section: &Section) -> Vec<Range<u64>> {
+/// Returns the starts of functions by calls in this code of x86-64.
+fn starts_x86_64(code: &[u8], start: u64, holes: &[Range<u64>]) -> BTreeSet<u64> {
+    let bytes: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+    if bytes >= code.len() as u64 / SPARSE {
+        return x86_64::called(code, start);
+    }
+    let called = holes.iter().filter_map(|hole| {
+        let code = code.get(inside(hole, start))?;
+        Some(x86_64::called(code, hole.start))
+    });
+    called.flatten().collect()
+}
+
+/// Returns the place of a hole in the code that begins at `start`.
+fn inside(hole: &Range<u64>, start: u64) -> Range<usize> {
+    (hole.start - start) as usize..(hole.end - start) as usize
+}
+
+/// Returns the addresses of a section that no row covers, `bytes_min` or more together.
+fn holes(known: &[Row], section: &Section, bytes_min: u64) -> Vec<Range<u64>> {
     let mut holes = Vec::new();
     let behind = known.partition_point(|row| u64::from(row.start) <= section.addr);
     let (before, rows) = known.split_at(behind);
@@ -73,7 +112,7 @@ fn holes(known: &[Row], section: &Section) -> Vec<Range<u64>> {
     let end = (section.end(), RuleId::HOLE);
     let inside = rows.take_while(|(start, _)| *start < section.end());
     for (start, rule) in inside.chain([end]) {
-        if is_hole && start.saturating_sub(at) >= BYTES {
+        if is_hole && start.saturating_sub(at) >= bytes_min {
             holes.push(at..start);
         }
         at = start;
@@ -82,20 +121,25 @@ fn holes(known: &[Row], section: &Section) -> Vec<Range<u64>> {
     holes
 }
 
+/// Adds the rows of the code in `holes`. `starts` are the known starts of functions, and `first` is
+/// that of the program's first one.
 fn add(
     code: &[u8],
     start: u64,
+    starts: &BTreeSet<u64>,
+    first: Option<u64>,
     holes: &[Range<u64>],
     collector: &mut Collector,
 ) -> Result<(), OpenError> {
-    let called = called(code, start);
     for hole in holes {
-        let inside = (hole.start - start) as usize..(hole.end - start) as usize;
-        let Some(code) = code.get(inside) else {
+        let Some(code) = code.get(inside(hole, start)) else {
             continue;
         };
-        let called = called.range(hole.clone()).copied();
-        let rows = rows(code, hole.start, called);
+        let starts = starts.range(hole.clone()).copied();
+        let rows = match collector.machine {
+            Machine::Aarch64 => aarch64::rows(code, hole.start, starts),
+            Machine::X86_64 => x86_64::rows(code, hole.start, starts, first),
+        };
         if rows.iter().all(|(_, rule)| *rule == UnwindRule::Hole) {
             continue;
         }
@@ -108,174 +152,3 @@ fn add(
     }
     Ok(())
 }
-
-/// Returns the targets of calls in this code.
-fn called(code: &[u8], start: u64) -> BTreeSet<u64> {
-    let calls =
-        (0..code.len())
-            .step_by(BYTES as usize)
-            .filter_map(|at| match flow(u32_in(code, at)?) {
-                Flow::Call(Some(distance)) => {
-                    Some(start.wrapping_add(at as u64).wrapping_add_signed(distance))
-                }
-                _ => None,
-            });
-    calls.take(CALLED_MAX).collect()
-}
-
-/// Returns the rules of a piece of code at `start`, by address, from its first byte on.
-pub(super) fn rows(
-    code: &[u8],
-    start: u64,
-    called: impl Iterator<Item = u64>,
-) -> Vec<(u64, UnwindRule)> {
-    let mut scan = Scan::of(code);
-    let called = called.map(|address| (address.wrapping_sub(start) / BYTES) as usize);
-    scan.begin(called.filter(|at| *at < scan.frames.len()).collect());
-    scan.sweep();
-    let mut rows: Vec<(u64, UnwindRule)> = Vec::new();
-    for (at, number) in scan.frames.iter().enumerate() {
-        let rule = match number {
-            0 => UnwindRule::Hole,
-            number => scan.rule(at, &scan.different[usize::from(*number) - 1]),
-        };
-        if rows.last().is_none_or(|(_, last)| *last != rule) {
-            rows.push((start + at as u64 * BYTES, rule));
-        }
-    }
-    rows
-}
-
-/// Code that is being followed. Instructions are numbered from its beginning.
-struct Scan<'c> {
-    code: &'c [u8],
-    /// Number of the frame at each instruction, from 1 on; 0 if nothing has led there.
-    frames: Vec<u16>,
-    different: Vec<Frame>,
-    numbers: HashMap<Frame, u16>,
-    /// Whether a function begins at each instruction.
-    begins: Vec<bool>,
-    /// Instructions that are still to be followed, with their frames.
-    open: Vec<(usize, Frame)>,
-}
-
-impl<'c> Scan<'c> {
-    fn of(code: &'c [u8]) -> Self {
-        let count = code.len() / BYTES as usize;
-        Self {
-            code,
-            frames: vec![0; count],
-            different: Vec::new(),
-            numbers: HashMap::new(),
-            begins: vec![false; count],
-            open: Vec::new(),
-        }
-    }
-
-    fn word(&self, at: usize) -> u32 {
-        u32_in(self.code, at * BYTES as usize).unwrap_or_default()
-    }
-
-    /// Follows the functions that begin at these instructions.
-    fn begin(&mut self, starts: Vec<usize>) {
-        for at in starts {
-            self.begins[at] = true;
-            self.open.push((at, Frame::ENTRY));
-        }
-        self.drain();
-    }
-
-    /// Follows the code that nothing has led to, from the first instruction on.
-    fn sweep(&mut self) {
-        // The frame at the last jump by a table, of the preceding function.
-        let mut by_table: Option<Frame> = None;
-        for at in 0..self.frames.len() {
-            let word = self.word(at);
-            if self.frames[at] == 0 && !instruction::is_padding(word) {
-                let frame = by_table.filter(|_| !instruction::begins_a_function(word));
-                self.open.push((at, frame.unwrap_or(Frame::ENTRY)));
-                self.begins[at] |= frame.is_none();
-                self.drain();
-            }
-            if self.begins[at] {
-                by_table = None;
-            }
-            if flow(word) == Flow::Jump {
-                let number = usize::from(self.frames[at]);
-                let frame = number.checked_sub(1).map(|index| self.different[index]);
-                by_table = frame.or(by_table);
-            }
-        }
-    }
-
-    fn drain(&mut self) {
-        while let Some((at, frame)) = self.open.pop() {
-            self.follow(at, frame);
-        }
-    }
-
-    /// Follows the code from an instruction on, until an instruction that was already followed, or
-    /// until control leaves.
-    fn follow(&mut self, mut at: usize, mut frame: Frame) {
-        let entry = at;
-        // Whether only padding came since a call.
-        let mut has_called = false;
-        while at < self.frames.len() && self.frames[at] == 0 {
-            let word = self.word(at);
-            // A call that does not return may be a function's last instruction.
-            let is_next = has_called && instruction::begins_a_function(word);
-            if at != entry && (self.begins[at] || is_next) {
-                return;
-            }
-            let is_call = matches!(flow(word), Flow::Call(_));
-            has_called = is_call || has_called && instruction::is_padding(word);
-            let Some(number) = self.number(frame) else {
-                return;
-            };
-            self.frames[at] = number;
-            frame = frame.after(word, (0..at).rev().map(|before| self.word(before)));
-            match flow(word) {
-                Flow::On | Flow::Call(_) => {}
-                Flow::Maybe(distance) => self.branch(at, distance, frame),
-                Flow::Branch(distance) => return self.branch(at, distance, frame),
-                Flow::Jump | Flow::End => return,
-            }
-            at += 1;
-        }
-    }
-
-    fn branch(&mut self, at: usize, distance: i64, frame: Frame) {
-        let to = (at as u64).checked_add_signed(distance / BYTES as i64);
-        let to = to.and_then(|to| usize::try_from(to).ok());
-        if let Some(to) = to.filter(|to| self.frames.get(*to) == Some(&0) && !self.begins[*to]) {
-            self.open.push((to, frame));
-        }
-    }
-
-    fn number(&mut self, frame: Frame) -> Option<u16> {
-        if let Some(number) = self.numbers.get(&frame) {
-            return Some(*number);
-        }
-        if self.different.len() == FRAMES_MAX {
-            return None;
-        }
-        self.different.push(frame);
-        let number = self.different.len() as u16;
-        self.numbers.insert(frame, number);
-        Some(number)
-    }
-
-    /// Returns the rule at an instruction. After a call the link register does not hold the
-    /// caller's address any more, so only a saved frame record is used at a return address.
-    fn rule(&self, at: usize, frame: &Frame) -> UnwindRule {
-        match flow(self.word(at)) {
-            Flow::Call(_) if !frame.has_link() => UnwindRule::Hole,
-            _ => frame.rule(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod compilers;
-#[cfg(test)]
-mod tests;

@@ -49,20 +49,25 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
 /// Adds a rule for the first instruction alone: its caller would be found by the frame pointer,
 /// which is zero there.
 fn first_instruction(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
-    let (entry, segments) = (object.entry(), object.segments());
-    let offset = segments.to_file(entry);
-    let Some(offset) = offset.filter(|_| segments.is_executable(entry)) else {
-        return Ok(());
-    };
-    let mut code = [0; 8];
-    let read = object.source().read_some(offset.0, &mut code);
-    let begins_a_program = match collector.machine {
-        Machine::X86_64 => x86_64::begins_a_program,
-        Machine::Aarch64 => aarch64::begins_a_program,
-    };
-    if begins_a_program(&code[..read]) && collector.open(entry.0, 1) {
-        collector.add(entry.0, || UnwindRule::EndOfStack);
+    let first = first_function(object, collector.machine);
+    if let Some(first) = first.filter(|first| collector.open(*first, 1)) {
+        collector.add(first, || UnwindRule::EndOfStack);
         collector.close()?;
     }
     Ok(())
+}
+
+/// Returns the address of the program's first function, if the entry point is one: the entry point of
+/// a library is just the first byte of its code.
+pub fn first_function(object: &Object, machine: Machine) -> Option<u64> {
+    let (entry, segments) = (object.entry(), object.segments());
+    let offset = segments.to_file(entry);
+    let offset = offset.filter(|_| segments.is_executable(entry))?;
+    let mut code = [0; 8];
+    let read = object.source().read_some(offset.0, &mut code);
+    let begins_a_program = match machine {
+        Machine::X86_64 => x86_64::begins_a_program,
+        Machine::Aarch64 => aarch64::begins_a_program,
+    };
+    begins_a_program(&code[..read]).then_some(entry.0)
 }

@@ -21,7 +21,7 @@ use symbolize::{Segment, Segments};
 
 const MAGIC: &[u8; 8] = b"PFUNWIND";
 /// Version of this format and of the meaning of its words.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Number of header fields: lengths of key, segments, rules, pages and words, and the first page.
 const FIELDS: usize = 6;

@@ -1,12 +1,17 @@
 //! Compares the rules that are derived from code with those that compilers wrote for the same code:
 //! as if a file had no unwind information.
 //!
-//! `PROFTOP_AARCH64_FILES=FILE:FILE cargo test -p symbolize by_code::compilers -- --nocapture`
+//! `PROFTOP_AARCH64_FILES=FILE:FILE cargo test -p symbolize by_code::aarch64::compilers -- --nocapture`
 //! compares other files than the C library.
 
 use super::*;
 use crate::OpenError;
+use crate::object::Object;
+use crate::unwind::by_code::CODE_BYTES_MAX;
+use crate::unwind::collect::Collector;
+use crate::unwind::machine::Machine;
 use crate::unwind::rule::{Linked, Saved};
+use crate::unwind::{eh_frame, flatten};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,8 +61,8 @@ fn the_code_says_what_compilers_say() {
 fn compare(path: &Path) -> Result<Compared, OpenError> {
     let object = Object::read(&File::open(path).unwrap())?;
     let mut compiled = Collector::of(Machine::Aarch64);
-    crate::unwind::eh_frame::read(&object, &mut compiled)?;
-    let known = crate::unwind::flatten::flatten(compiled.take());
+    eh_frame::read(&object, &mut compiled)?;
+    let known = flatten::flatten(compiled.take());
     let rules = compiled.rules.into_list();
     let text = object.section_by_name(b".text").unwrap();
     let code = object.section_data(text, CODE_BYTES_MAX, "code")?;
