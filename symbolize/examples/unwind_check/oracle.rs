@@ -25,8 +25,9 @@ pub type Row = UnwindTableRow<usize, Roomy>;
 /// Number of wrong look-ups that are described.
 const EXAMPLES: usize = 5;
 
-/// Gaps smaller than this may be taken for the function before them.
-const PADDING_BYTES: u64 = 64;
+/// Gaps smaller than this may be taken for the function before them. In larger ones the code
+/// describes itself.
+const PADDING_BYTES: u64 = 16;
 
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -218,12 +219,12 @@ fn is_common(row: &Row, machine: &Machine) -> bool {
 }
 
 fn gaps(ranges: &Ranges, table: &UnwindTable, outcome: &mut Outcome) {
-    for (start, end) in ranges.gaps() {
+    let small = |(start, end): &(u64, u64)| end - start < PADDING_BYTES;
+    for (start, end) in ranges.gaps().filter(small) {
         let middle = start + (end - start) / 2;
         let found = table.lookup(LinkAddr(middle));
         let before = table.lookup(LinkAddr(start - 1));
-        let is_padding = end - start < PADDING_BYTES && found == before;
-        let right = matches!(found, None | Some(UnwindRule::Hole)) || is_padding;
+        let right = matches!(found, None | Some(UnwindRule::Hole)) || found == before;
         outcome.count(middle, found, right);
     }
 }
