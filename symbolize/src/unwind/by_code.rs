@@ -12,8 +12,11 @@
 //! |---|---|
 //! | `aarch64`, `x86_64` | code of these machines |
 //! | `symbols` | starts of functions by the file's symbols |
+//! | `compared` | for tests of both: rules that compilers wrote for the same code |
 
 mod aarch64;
+#[cfg(test)]
+mod compared;
 mod symbols;
 mod x86_64;
 

@@ -2,59 +2,30 @@
 //! as if a file had no unwind information.
 //!
 //! `PROFTOP_AARCH64_FILES=FILE:FILE cargo test -p symbolize by_code::aarch64::compilers -- --nocapture`
-//! compares other files than the C library.
+//! compares other files than a static program.
 
 use super::*;
 use crate::OpenError;
 use crate::object::Object;
 use crate::unwind::by_code::CODE_BYTES_MAX;
+use crate::unwind::by_code::compared::{Compared, files};
 use crate::unwind::collect::Collector;
 use crate::unwind::machine::Machine;
 use crate::unwind::rule::{Linked, Saved};
 use crate::unwind::{eh_frame, flatten};
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use test_support::{Scratch, run_tool};
-
-/// Counts of the instructions of `.text` that `.eh_frame` describes.
-#[derive(Debug, Default)]
-struct Compared {
-    same: u64,
-    /// Instructions for which the code gives no rule.
-    holes: u64,
-    different: u64,
-    first: Vec<String>,
-}
+use std::path::Path;
+use test_support::Scratch;
 
 #[test]
 fn the_code_says_what_compilers_say() {
     let scratch = Scratch::new();
-    let mut files: Vec<PathBuf> = Vec::new();
-    match std::env::var_os("PROFTOP_AARCH64_FILES") {
-        Some(list) => files.extend(std::env::split_paths(&list)),
-        None => {
-            let source = scratch.write("main.c", "int main(void) { return 0; }");
-            let program = scratch.join("program");
-            let mut compiler = Command::new("aarch64-linux-gnu-gcc");
-            compiler
-                .args(["-O2", "-static", "-o"])
-                .arg(&program)
-                .arg(source);
-            if run_tool(&mut compiler).is_none() {
-                return;
-            }
-            files.push(program);
-        }
-    }
-    for file in files {
-        let found = compare(&file).unwrap();
-        let all = found.same + found.holes + found.different;
-        println!("{}: {found:#?} of {all}", file.display());
-        assert!(all > 10_000);
+    for file in
+        files("PROFTOP_AARCH64_FILES", "aarch64-linux-gnu-gcc", &scratch).unwrap_or_default()
+    {
         // Differences are after calls that do not return, where nothing shows that another function
         // begins.
-        assert!(found.same * 100 > all * 97);
+        compare(&file).unwrap().check(&file, 97);
     }
 }
 
@@ -83,11 +54,7 @@ fn compare(path: &Path) -> Result<Compared, OpenError> {
         match rule {
             UnwindRule::Linked(found) if is_same(&found, &expected, saved) => compared.same += 1,
             UnwindRule::Linked(found) => {
-                compared.different += 1;
-                if compared.first.len() < 20 {
-                    let line = format!("{at:#x}: {found:?}, and not {expected:?}");
-                    compared.first.push(line);
-                }
+                compared.differs(|| format!("{at:#x}: {found:?}, and not {expected:?}"));
             }
             _ => compared.holes += 1,
         }

@@ -2,57 +2,29 @@
 //! as if a file had no unwind information.
 //!
 //! `PROFTOP_X86_64_FILES=FILE:FILE cargo test -p symbolize by_code::x86_64::compilers -- --nocapture`
-//! compares other files than programs of this machine.
+//! compares other files than a static program.
 
 use super::*;
 use crate::OpenError;
 use crate::object::Object;
+use crate::unwind::by_code::compared::{Compared, files};
 use crate::unwind::by_code::{CODE_BYTES_MAX, symbols};
 use crate::unwind::collect::Collector;
 use crate::unwind::machine::Machine;
 use crate::unwind::rule::RbpRule;
 use crate::unwind::{eh_frame, flatten};
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use test_support::{Scratch, run_tool};
-
-/// Counts of the instructions of `.text` that `.eh_frame` describes.
-#[derive(Debug, Default)]
-struct Compared {
-    same: u64,
-    /// Instructions for which the code gives no rule.
-    holes: u64,
-    different: u64,
-    first: Vec<String>,
-}
+use std::path::Path;
+use test_support::Scratch;
 
 #[test]
 fn the_code_says_what_compilers_say() {
     let scratch = Scratch::new();
-    let mut files: Vec<PathBuf> = Vec::new();
-    match std::env::var_os("PROFTOP_X86_64_FILES") {
-        Some(list) => files.extend(std::env::split_paths(&list)),
-        None => {
-            let source = scratch.write("main.c", "int main(void) { return 0; }");
-            let program = scratch.join("program");
-            let mut compiler = Command::new("cc");
-            compiler.args(["-O2", "-static", "-o"]);
-            if run_tool(compiler.arg(&program).arg(source)).is_none() {
-                return;
-            }
-            files.push(program);
-        }
-    }
-    for file in files {
-        let found = compare(&file).unwrap();
-        let all = found.same + found.holes + found.different;
-        println!("{}: {found:#?} of {all}", file.display());
-        assert!(all > 10_000);
+    for file in files("PROFTOP_X86_64_FILES", "cc", &scratch).unwrap_or_default() {
         // Differences are mostly in parts of functions that are seldom executed, whose functions
         // were not found, and after calls that do not return. Where exceptions are caught, code that
         // only the tables for these lead to is taken for functions: such files have `.eh_frame`.
-        assert!(found.same * 100 > all * 98);
+        compare(&file).unwrap().check(&file, 98);
     }
 }
 
@@ -92,11 +64,7 @@ fn compare(path: &Path) -> Result<Compared, OpenError> {
         } else if found == UnwindRule::Hole {
             compared.holes += 1;
         } else {
-            compared.different += 1;
-            if compared.first.len() < 20 {
-                let line = format!("{at:#x}: {found:?}, and not {expected:?}");
-                compared.first.push(line);
-            }
+            compared.differs(|| format!("{at:#x}: {found:?}, and not {expected:?}"));
         }
     }
     Ok(compared)
