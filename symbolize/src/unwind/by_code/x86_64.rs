@@ -248,7 +248,18 @@ impl<'c> Scan<'c> {
         while at < self.code.len() {
             let frame = self.frame(at);
             let rule = frame.map_or(UnwindRule::Hole, |frame| frame.rule());
-            let address = self.start.wrapping_add(at as u64);
+            let mut address = self.start.wrapping_add(at as u64);
+            if frame == Some(Frame::SignalReturn) {
+                // Handlers return to its first byte, and the rule of a return address is that of the
+                // byte before it, which is padding.
+                let padding = |(_, rule): &mut (u64, UnwindRule)| *rule == UnwindRule::Hole;
+                if let Some((from, _)) = rows.pop_if(padding) {
+                    address -= 1;
+                    if from < address {
+                        rows.push((from, UnwindRule::Hole));
+                    }
+                }
+            }
             if rows.last().is_none_or(|(_, last)| *last != rule) {
                 rows.push((address, rule));
             }

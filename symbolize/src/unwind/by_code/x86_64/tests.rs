@@ -202,6 +202,10 @@ fn a_new_thread_and_a_program_have_no_caller() {
 fn signal_handlers_return_to_a_function_of_its_own() {
     for code in SIGNAL_RETURNS {
         check(&[code], &[(0, UnwindRule::Signal)]);
+        check(&[&[0x90], code], &[(0, UnwindRule::Signal)]);
+        let before = [(0, by_rsp(8, None)), (1, UnwindRule::Hole)];
+        let behind_padding = [before[0], before[1], (2, UnwindRule::Signal)];
+        check(&[RET, &[0x90], &[0x90], code], &behind_padding);
     }
 }
 
