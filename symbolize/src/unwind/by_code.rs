@@ -58,13 +58,9 @@ pub fn read(object: &Object, known: &[Row], collector: &mut Collector) -> Result
             continue;
         }
         let mut holes = holes(known, section, hole_bytes_min);
-        // The first byte of the first function has a rule already.
-        let behind_first = first.map(|first| first + 1);
-        if let Some(hole) = holes
-            .iter_mut()
-            .find(|hole| Some(hole.start) == behind_first)
-        {
-            hole.start -= 1;
+        let is_inside = |first: &u64| (section.addr..section.end()).contains(first);
+        if let (Machine::X86_64, Some(first)) = (collector.machine, first.filter(is_inside)) {
+            include_first(&mut holes, first);
         }
         if holes.is_empty() {
             continue;
@@ -122,6 +118,14 @@ fn holes(known: &[Row], section: &Section, bytes_min: u64) -> Vec<Range<u64>> {
         is_hole = rule == RuleId::HOLE;
     }
     holes
+}
+
+/// Lets the hole with the program's first function begin with it: its first byte has a rule already.
+fn include_first(holes: &mut [Range<u64>], first: u64) {
+    let is_behind = |hole: &&mut Range<u64>| first.checked_add(1) == Some(hole.start);
+    if let Some(hole) = holes.iter_mut().find(is_behind) {
+        hole.start = first;
+    }
 }
 
 /// Adds the rows of the code in `holes`. `starts` are the known starts of functions, and `first` is
