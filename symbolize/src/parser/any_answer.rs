@@ -2,27 +2,41 @@
 
 use super::answer;
 use super::jit_order::JitAnswer;
-use super::lines_order::{read_lines, read_program, write_lines, write_program};
+use super::lines_order::{read_lines, read_program};
+use super::names::{PlaceName, SourceLine};
+use crate::sanitize;
 
 /// Decodes bytes as each kind of answer. A parser reads untrusted files, which may have taken it
 /// over, so that it may answer with any bytes.
 ///
 /// # Panics
 ///
-/// If what was decoded is another answer after it was encoded and decoded again.
+/// If a text of an answer is not safe to print, or there is more in it than in the bytes.
 pub fn check_any_answer(bytes: &[u8]) {
-    if let Some((names, beside)) = answer::read(bytes) {
-        let again = answer::write(&names, beside);
-        assert_eq!(answer::read(&again), Some((names, beside)));
-    }
-    if let Some(id) = read_program(bytes) {
-        assert_eq!(read_program(&write_program(id.as_ref())), Some(id));
+    if let Some((names, _)) = answer::read(bytes) {
+        assert!(names.places.len() <= bytes.len());
+        for place in &names.places {
+            if let PlaceName::Named { name, .. } = &place.name {
+                check_text(name);
+            }
+            place.lines.iter().for_each(check_line);
+        }
     }
     if let Some(lines) = read_lines(bytes) {
-        let again = write_lines(lines.unread_bytes as usize, lines.chains.clone());
-        assert_eq!(read_lines(&again), Some(lines));
+        assert!(lines.chains.len() <= bytes.len());
+        lines.chains.iter().flatten().for_each(check_line);
     }
-    if let Some(jit) = JitAnswer::read(bytes) {
-        assert_eq!(JitAnswer::read(&jit.write()), Some(jit));
+    _ = read_program(bytes);
+    if let Some(answer) = JitAnswer::read(bytes) {
+        assert!(answer.names.len() <= bytes.len());
     }
+}
+
+fn check_line(line: &SourceLine) {
+    check_text(&line.function);
+    check_text(&line.file);
+}
+
+fn check_text(text: &str) {
+    assert_eq!(sanitize(text.as_bytes()), text);
 }
