@@ -293,7 +293,7 @@ impl Measured {
         MEASURED.get_or_init(|| measure(99, &[BPF, PERF, BPF_OF_ALL, PERF_OF_ALL]))
     }
 
-    /// Perf does not sample all processes here: a busy machine may be too slow to read so many
+    /// Perf does not sample all processes here: at 999 Hz a busy machine may be too slow to read its
     /// copies of stacks in time.
     fn at_999() -> &'static Self {
         static MEASURED: OnceLock<Measured> = OnceLock::new();

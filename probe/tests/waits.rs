@@ -752,7 +752,7 @@ fn short_waits_count_as_if_all_gave_their_stacks() {
     let all = totals.ns_in(WaitState::Sleep);
     let sampled = told.sampled(totals.tid, WaitState::Sleep);
     assert!(stacks > 20 && stacks < 2000, "{stacks} stacks");
-    // Five times the deviation by chance of so many stacks.
+    // The bound is five times the deviation that a sum over this number of stacks has by chance.
     let off = sampled.abs_diff(all) as f64 / all as f64;
     assert!(
         off < 5.0 / (stacks as f64).sqrt(),

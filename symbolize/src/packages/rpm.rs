@@ -129,8 +129,8 @@ mod tests {
     use std::process::Command;
     use test_support::{Random, run_tool};
 
-    /// A Python script that makes a database as rpm has it, with the SQLite library. Most
-    /// packages have so many files that a header takes several pages of the database.
+    /// A Python script that makes a database as rpm has it, with the SQLite library. The
+    /// header of most packages lists hundreds of files, and takes several pages of the database.
     const SCRIPT: &str = r#"
 import sqlite3, struct, sys
 def header(name, version, release, files):

@@ -109,7 +109,8 @@ impl StateLine {
     }
 }
 
-/// Whether so many stacks are cut that the line says so. `shown` is whether it already does.
+/// Whether the state line says that stacks are cut: their share is above a limit, which is lower if
+/// the line already says so (`shown`).
 pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
     let completeness = &snapshot.report.completeness;
     let stacks = completeness.user_stacks;

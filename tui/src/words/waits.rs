@@ -160,7 +160,7 @@ mod tests {
         let begin = "~1,203 waits, mean 2.00ms, longest 30.0ms; 88 of them gave";
         assert!(text.starts_with(begin), "{text}");
         assert!(explain(&waits(3, 3)).contains("each of them gave its stack"));
-        // A reader who multiplies is told why the result is another number.
+        // Number times mean is another number than the sum, and the sentence says why.
         assert!(explain(&waits(3, 3)).contains("is not the time"));
         assert!(explain(&waits(1203, 88)).contains("is not the time"));
         assert!(explain(&waits(0, 0)).contains("waits when they end"));

@@ -3,14 +3,14 @@
 use object::elf;
 
 use crate::bytes::u64_at;
-use crate::object::Object;
+use crate::object::{Object, SYMBOL};
 use std::collections::BTreeSet;
 
 /// Maximum size of a symbol table. Files without unwind information are small.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 
 /// Size of a symbol in the 64-bit layout (`Elf64_Sym`), and the offsets of two of its fields.
-const SYMBOL_BYTES: usize = 24;
+const SYMBOL_BYTES: usize = SYMBOL.wide;
 const INFO: usize = 4;
 const VALUE: usize = 8;
 

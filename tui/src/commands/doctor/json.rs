@@ -104,8 +104,8 @@ pub fn render(diagnosis: &Diagnosis) -> Result<String, Failure> {
 }
 
 /// Returns equivalent JSON without characters that a terminal acts on. Paths are written unchanged,
-/// for scripts, but whoever makes a file chooses its name. Such a character can only be inside a
-/// string, where an escape may replace it.
+/// for scripts, and the name of a file may contain any character. Such a character can only be
+/// inside a string, where an escape may replace it.
 fn without_active(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {

@@ -117,13 +117,7 @@ impl Called {
                 self.sp = moved(from, 8);
                 self.load(from);
             }
-            Mnemonic::Enter => {
-                *self = Called {
-                    sp: None,
-                    bp: None,
-                    ..*self
-                }
-            }
+            Mnemonic::Enter => (self.sp, self.bp) = (None, None),
             Mnemonic::Mov if self.is_store(instruction) => {
                 self.save(self.place(instruction));
             }
@@ -163,9 +157,8 @@ impl Called {
                 OpAccess::None | OpAccess::NoMemAccess | OpAccess::Read | OpAccess::CondRead
             )
         };
-        operands
-            .into_iter()
-            .any(|operand| is_it(operand) && changes(operand))
+        let mut own = operands.filter(|operand| is_it(*operand));
+        own.any(changes)
     }
 
     /// Returns the distance below the CFA of the value that an instruction puts into its first
@@ -176,16 +169,11 @@ impl Called {
             (Mnemonic::Mov, OpKind::Register) => self.distance(instruction.op1_register()),
             (Mnemonic::Lea, OpKind::Memory) => self.place(instruction),
             (Mnemonic::Add | Mnemonic::Sub, kind) if is_immediate(kind) => {
+                // Immediates have 32 bits at most.
                 let amount = instruction.immediate(1) as i64;
                 let is_down = instruction.mnemonic() == Mnemonic::Sub;
-                moved(
-                    self.distance(to),
-                    if is_down {
-                        amount.checked_neg()?
-                    } else {
-                        amount
-                    },
-                )
+                let amount = if is_down { -amount } else { amount };
+                moved(self.distance(to), amount)
             }
             _ => None,
         }
