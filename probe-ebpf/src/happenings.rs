@@ -1,29 +1,31 @@
-//! Sampling at a tracepoint that is counted besides time: which passes record their stack.
+//! Sampling of what is counted besides time: which events record their stack, and how many a stack
+//! stands for.
 //!
-//! One of *period* passes records its stack, chosen at random, and stands for all of them. Each CPU
-//! has a period of its own: it doubles as soon as a *slice* of time had too many stacks,
-//! and is halved after a slice with few. So the first passes of a burst all record their stacks,
-//! and a million more record a few hundred.
+//! One of *period* events records its stack, chosen at random, and stands for all of them. Each CPU
+//! has a period of its own: it doubles as soon as a *slice* of time had too many stacks, and is
+//! halved after a slice with few. So the first events of a burst all record their stacks, and a
+//! million more record a few hundred. A run of the program is one event at a tracepoint, and several
+//! where it ends a period of a counter of the kernel.
 
-/// What user space asks the program of a counted tracepoint to do.
+/// What user space asks the program to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
-pub struct PointOrders {
+pub struct HappeningOrders {
     /// Stacks that one CPU takes in a slice before its period doubles; 0 as long as nothing is
-    /// counted.
+    /// counted at a tracepoint.
     pub stacks: u64,
 }
 
 /// Length of a slice, as a shift of a time in nanoseconds: 134 ms.
 const WHILE_SHIFT: u32 = 27;
 
-/// The longest period: no CPU passes a tracepoint so often in a slice.
+/// The longest period: nothing happens so often on one CPU in a slice.
 const PERIOD_MAX: u64 = 1 << 24;
 
-/// What one CPU keeps about the passes.
+/// What one CPU keeps about the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
-pub struct PointPace {
+pub struct Pace {
     /// The number of the slice that `taken` counts in.
     pub at: u64,
     /// Stacks taken in that slice; half of the limit when the period has doubled.
@@ -32,16 +34,19 @@ pub struct PointPace {
     pub mask: u64,
 }
 
-impl PointPace {
-    /// Returns whether a pass records its stack. `luck` is a uniformly distributed random number.
+impl Pace {
+    /// Returns whether a run for so many events records its stack. `luck` is a uniformly distributed
+    /// random number.
     #[inline(always)]
-    pub fn is_drawn(&self, luck: u32) -> bool {
-        luck as u64 & self.mask == 0
+    pub fn is_drawn(&self, luck: u32, events: u64) -> bool {
+        (luck as u64 & self.mask) < events
     }
 
-    /// Notes that a pass records its stack, and returns for how many passes. Adapts the period.
+    /// Notes that a run for so many events records its stack, and returns for how many events it
+    /// stands: for its own where they are more than a period, as it is always drawn then. Adapts the
+    /// period.
     #[inline(always)]
-    pub fn take(&mut self, now_ns: u64, stacks: u64) -> u64 {
+    pub fn take(&mut self, now_ns: u64, stacks: u64, events: u64) -> u64 {
         let period = self.mask + 1;
         let at = now_ns >> WHILE_SHIFT;
         if self.at != at {
@@ -56,7 +61,35 @@ impl PointPace {
             self.mask = self.mask << 1 | 1;
             self.taken = stacks / 2;
         }
-        period
+        if events > period { events } else { period }
+    }
+}
+
+/// What a sample of a counter stands for: what has happened since the sample before it.
+///
+/// That is the period that the kernel names, but for two cases. Where something has stopped
+/// happening, the kernel cuts the long period that it had begun, and the next sample comes early: it
+/// stands for less. And of some events the kernel gives no samples, as of switches of idle CPUs: the
+/// next sample does not stand for those.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct CounterSeen {
+    /// The counter at the sample before.
+    pub count: u64,
+}
+
+impl CounterSeen {
+    /// Returns what a sample stands for that ends a period when the counter is at `count`.
+    #[inline(always)]
+    pub fn stands_for(&mut self, count: u64, period: u64) -> u64 {
+        // A counter that was opened anew, as of a CPU that came back, counts from 0.
+        let since = if count >= self.count {
+            count - self.count
+        } else {
+            count
+        };
+        self.count = count;
+        if since < period { since } else { period }
     }
 }
 
@@ -64,20 +97,20 @@ impl PointPace {
 mod tests {
     use super::*;
 
-    /// Makes `passes` passes in each of 20 slices. Returns how many passes all stacks stand for,
-    /// the number of stacks, and their number in the last slice.
-    fn pass(passes: u64) -> (u64, u64, u64) {
-        let mut pace = PointPace::default();
+    /// Makes `runs` runs for so many events in each of 20 slices. Returns how many events all stacks
+    /// stand for, the number of stacks, and their number in the last slice.
+    fn pass(runs: u64, events: u64) -> (u64, u64, u64) {
+        let mut pace = Pace::default();
         let mut luck = 1u32;
         let (mut sum, mut stacks, mut last) = (0, 0, 0);
         for at in 0..20 {
             last = 0;
-            for pass in 0..passes {
+            for run in 0..runs {
                 luck ^= luck << 13;
                 luck ^= luck >> 17;
                 luck ^= luck << 5;
-                if pace.is_drawn(luck) {
-                    sum += pace.take((at << WHILE_SHIFT) + pass, 64);
+                if pace.is_drawn(luck, events) {
+                    sum += pace.take((at << WHILE_SHIFT) + run, 64, events);
                     last += 1;
                 }
             }
@@ -88,8 +121,19 @@ mod tests {
 
     #[test]
     fn stacks_stand_for_all_passes_and_are_few() {
-        assert_eq!(pass(40), (800, 800, 40));
-        let (sum, stacks, last) = pass(200_000);
+        assert_eq!(pass(40, 1), (800, 800, 40));
+        assert_eq!(pass(40, 1000), (800_000, 800, 40));
+        let (sum, stacks, last) = pass(200_000, 1);
+        assert!(sum.abs_diff(4_000_000) < 400_000, "{sum} by {stacks}");
+        assert!(
+            stacks < 2_000 && (16..=80).contains(&last),
+            "{stacks} {last}"
+        );
+    }
+
+    #[test]
+    fn a_run_for_several_events_is_drawn_as_often_as_so_many_runs() {
+        let (sum, stacks, last) = pass(2_000, 100);
         assert!(sum.abs_diff(4_000_000) < 400_000, "{sum} by {stacks}");
         assert!(
             stacks < 2_000 && (16..=80).contains(&last),
@@ -99,14 +143,26 @@ mod tests {
 
     #[test]
     fn after_a_burst_every_pass_gives_its_stack_again() {
-        let mut pace = PointPace::default();
+        let mut pace = Pace::default();
         for _ in 0..10_000 {
-            pace.take(0, 64);
+            pace.take(0, 64, 1);
         }
         assert!(pace.mask > 1_000);
         for at in 1..40 {
-            pace.take(at << WHILE_SHIFT, 64);
+            pace.take(at << WHILE_SHIFT, 64, 1);
         }
         assert_eq!(pace.mask, 0);
+    }
+
+    #[test]
+    fn a_sample_stands_for_no_more_than_has_happened() {
+        let mut seen = CounterSeen::default();
+        assert_eq!(seen.stands_for(1_000, 1_000), 1_000);
+        // The kernel gave up a long period.
+        assert_eq!(seen.stands_for(1_100, 200_000), 100);
+        // In between were 5,000 events of which the kernel gives no sample.
+        assert_eq!(seen.stands_for(6_200, 100), 100);
+        // The CPU was offline.
+        assert_eq!(seen.stands_for(3, 10), 3);
     }
 }

@@ -130,9 +130,9 @@ impl BpfSource {
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
         let happenings = match loaded.happening {
-            Some(HappeningProgram::Counter(counter, program)) => {
+            Some(HappeningProgram::Counter(counter, maps)) => {
                 let only = config.target.cpus.clone();
-                Some(Happenings::of_counter(counter, program, only)?)
+                Some(Happenings::of_counter(counter, maps, only)?)
             }
             Some(HappeningProgram::Point(maps)) => Some(Happenings::of_point(maps)?),
             None => None,
@@ -311,8 +311,11 @@ impl Source for BpfSource {
         if let Some(happenings) = &self.happenings {
             batch.happened = happenings.happened(|| self.told());
         }
-        if is_new_second && let Some(happenings) = &mut self.happenings {
-            happenings.follow_hotplug();
+        if let Some(happenings) = &mut self.happenings {
+            happenings.follow_rates(now_ns());
+            if is_new_second {
+                happenings.follow_hotplug();
+            }
         }
         let ended = self.timeline.take_ended_threads();
         if let Some(Followed { waits, open, .. }) = &mut self.waits {

@@ -15,7 +15,7 @@ use crate::btf::KernelTypes;
 use crate::cpus;
 use crate::error::Error;
 use crate::events::Event;
-use crate::events::happening::{self, Counter, Happening, PointMaps};
+use crate::events::happening::{self, Counter, Happening, HappeningMaps};
 use crate::events::wait;
 use crate::machine::THIS;
 use crate::python::PythonMaps;
@@ -93,9 +93,9 @@ pub struct Loaded {
 /// The program that takes samples of what is counted in addition to time.
 pub enum HappeningProgram {
     /// A program to be attached to a counter of each CPU.
-    Counter(Counter, ProgramFd),
+    Counter(Counter, HappeningMaps),
     /// A program that is attached to its tracepoint.
-    Point(PointMaps),
+    Point(HappeningMaps),
 }
 
 /// Keeps the programs that are attached, and those that may be loaded later.
@@ -230,13 +230,14 @@ fn load_object(
         notes, verified, ..
     } = parts;
     let happening = match happening {
-        Some((Happening::Counter(counter), program)) => {
-            Some(HappeningProgram::Counter(counter, program))
+        Some((happening, program)) => {
+            let orders = take(&mut object, "HAPPENING_ORDERS")?;
+            let maps = HappeningMaps { orders, program };
+            Some(match happening {
+                Happening::Counter(counter) => HappeningProgram::Counter(counter, maps),
+                Happening::Point { .. } => HappeningProgram::Point(maps),
+            })
         }
-        Some((Happening::Point { .. }, program)) => Some(HappeningProgram::Point(PointMaps {
-            orders: take(&mut object, "POINT_ORDERS")?,
-            program,
-        })),
         None => None,
     };
     Ok(Loaded {

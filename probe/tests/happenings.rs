@@ -7,9 +7,11 @@ mod burn;
 mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
-use probe::{BpfSource, Config, Event, Happened, Happening, Source as _, now_ns};
+use probe::{BpfSource, Config, Ending, Event, Happened, Happening, Sample, Source as _, now_ns};
 use rustix::thread::gettid;
 use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use test_support::wait_for;
@@ -21,14 +23,20 @@ struct Told {
     /// How far that may be from the truth by chance.
     band: f64,
     samples: usize,
+    /// Number of samples from the first whole stack on, and of whole stacks among them.
+    since_whole: usize,
     whole: usize,
     /// The counts of all threads of the machine.
     happened: Happened,
 }
 
-/// Samples while `work` runs on a thread of its own and returns the number of occurrences there.
-/// `None` if rights are missing.
-fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Told, u64)> {
+/// Samples while `work` runs on a thread of its own and returns the number of occurrences there. It
+/// is told when a sample of its thread had a whole stack: the unwind tables of this process are in
+/// place then. `None` if rights are missing.
+fn count(
+    name: &str,
+    work: impl FnOnce(&AtomicBool) -> u64 + Send + 'static,
+) -> Option<(Told, u64)> {
     let config = Config {
         target: only(std::process::id()),
         rate_hz: 49,
@@ -37,13 +45,17 @@ fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Tol
     };
     let mut source = unless_forbidden(BpfSource::start(&config), "BPF")?;
     assert_eq!(source.info().notes, [""; 0]);
-    let worker: JoinHandle<(u32, u64)> = std::thread::spawn(|| {
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let told_to_worker = Arc::clone(&is_whole);
+    let worker: JoinHandle<(u32, u64)> = std::thread::spawn(move || {
         let tid = gettid().as_raw_nonzero().get() as u32;
-        (tid, work())
+        (tid, work(&told_to_worker))
     });
     let mut seen = Seen::default();
     wait_for("the end of the work", || {
         seen.take(&mut source);
+        let is_it = |sample: &Sample| sample.event == Event::Happening && has_whole_stack(sample);
+        is_whole.fetch_or(seen.samples.iter().any(is_it), Ordering::Relaxed);
         worker.is_finished().then_some(())
     });
     let (tid, truth) = worker.join().unwrap();
@@ -66,19 +78,23 @@ fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Tol
         .collect();
     let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
     let most = weights.iter().copied().fold(0.0, f64::max);
-    let whole = of_thread.filter(|sample| sample.ending == probe::Ending::Root);
+    let since_whole: Vec<&Sample> = of_thread
+        .skip_while(|sample| !has_whole_stack(sample))
+        .collect();
+    let whole = since_whole.iter().filter(|sample| has_whole_stack(sample));
     let told = Told {
         times: weights.iter().sum(),
         // Occurrences since the last sample of a CPU count for the next one, whichever thread gives
         // it.
         band: 4.0 * squares.sqrt() + 2.0 * most,
         samples: weights.len(),
+        since_whole: since_whole.len(),
         whole: whole.count(),
         happened,
     };
     println!(
-        "{name}: {} ± {:.0} by {} samples, {} whole; truth {truth}; {:?}",
-        told.times, told.band, told.samples, told.whole, told.happened
+        "{name}: {} ± {:.0} by {} samples, {} whole of {}; truth {truth}; {:?}",
+        told.times, told.band, told.samples, told.whole, told.since_whole, told.happened
     );
     Some((told, truth))
 }
@@ -103,7 +119,17 @@ fn check(told: &Told, truth: u64, unseen_share: f64) {
         "{:?}",
         told.happened
     );
-    assert!(told.whole * 10 >= told.samples * 8, "{} whole", told.whole);
+    let Told {
+        whole, since_whole, ..
+    } = told;
+    assert!(
+        *since_whole >= 100 && whole * 10 >= since_whole * 8,
+        "{whole} whole of {since_whole}"
+    );
+}
+
+fn has_whole_stack(sample: &Sample) -> bool {
+    sample.ending == Ending::Root
 }
 
 fn field_of_status(name: &str) -> u64 {
@@ -115,7 +141,7 @@ fn field_of_status(name: &str) -> u64 {
 #[test]
 fn page_faults_are_as_many_as_the_kernel_counts() {
     let _alone = alone();
-    let work = || {
+    let work = |_: &AtomicBool| {
         const PAGES: usize = 8192;
         let of_thread = || {
             // SAFETY: any bytes are a value of the type.
@@ -161,7 +187,7 @@ fn touch(bytes: usize) {
 #[test]
 fn switches_are_as_many_as_the_kernel_counts() {
     let _alone = alone();
-    let work = || {
+    let work = |_: &AtomicBool| {
         let (mut from, mut to) = std::io::pipe().unwrap();
         let (mut back, mut forth) = std::io::pipe().unwrap();
         let other = std::thread::spawn(move || {
@@ -199,7 +225,7 @@ fn migrations_are_as_many_as_there_were() {
         return;
     }
     let moves = 20_000;
-    let work = move || {
+    let work = move |_: &AtomicBool| {
         for turn in 0..moves {
             let mut set = rustix::thread::CpuSet::new();
             set.set(online[turn % online.len()] as usize);
@@ -215,15 +241,24 @@ fn migrations_are_as_many_as_there_were() {
 #[test]
 fn passes_of_a_tracepoint_are_as_many_as_there_were() {
     let _alone = alone();
-    let calls = 200_000;
-    let work = move || {
-        for call in 0..calls {
-            if call % (calls / 50) == 0 {
-                // The stacks of a new process are cut until its tables are read.
+    // SAFETY: a call without arguments.
+    let call = || unsafe { libc::syscall(libc::SYS_getppid) };
+    let work = move |is_whole: &AtomicBool| {
+        let mut calls = 0;
+        // The stacks of a new process are cut until its tables are read.
+        while !is_whole.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+            call();
+            // The sleep is a call as well.
+            calls += 2;
+        }
+        for turn in 0..200_000 {
+            if turn % 4_000 == 0 {
                 std::thread::sleep(Duration::from_millis(50));
+                calls += 1;
             }
-            // SAFETY: a call without arguments.
-            unsafe { libc::syscall(libc::SYS_getppid) };
+            call();
+            calls += 1;
         }
         calls
     };

@@ -10,7 +10,7 @@ use aya_ebpf::macros::btf_map;
 use probe_ebpf::calls::{
     NUMBERS_MAX, NumberKey, Orders, PROBES_MAX, TEXTS_MAX, Tally, TextKey, starts,
 };
-use probe_ebpf::happenings::{PointOrders, PointPace};
+use probe_ebpf::happenings::{CounterSeen, HappeningOrders, Pace};
 use probe_ebpf::interrupts::CpuPlaces;
 use probe_ebpf::limits::{
     CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, NUDGES_BYTES, PAGE_BYTES, PYTHON_PROCESSES_MAX,
@@ -203,13 +203,17 @@ pub struct CallScratch {
 #[btf_map]
 pub static CALL_SCRATCH: Array<CallScratch, { CPUS_MAX as usize }> = Array::new();
 
-/// What the program of a counted tracepoint does.
+/// How many samples the program takes of what is counted besides time.
 #[btf_map]
-pub static POINT_ORDERS: Array<PointOrders, 1> = Array::new();
+pub static HAPPENING_ORDERS: Array<HappeningOrders, 1> = Array::new();
 
-/// Which passes of the counted tracepoint record their stack, on each CPU.
+/// Which events record their stack, on each CPU.
 #[btf_map]
-pub static POINT_PACE: PerCpuArray<PointPace, 1> = PerCpuArray::new();
+pub static HAPPENING_PACE: PerCpuArray<Pace, 1> = PerCpuArray::new();
+
+/// The counter of a CPU at its last sample.
+#[btf_map]
+pub static COUNTER_SEEN: PerCpuArray<CounterSeen, 1> = PerCpuArray::new();
 
 /// The threads whose waits are followed, each at its place.
 #[btf_map]

@@ -4,20 +4,28 @@
 //! | module | holds |
 //! |---|---|
 //! | `counters` | counters of the kernel and the CPU, on each CPU |
+//! | `period` | how many events of a counter give one sample |
 //! | `point` | a tracepoint that is counted |
 
 mod counters;
+mod period;
 mod point;
 
-pub use point::PointMaps;
-
+use crate::error::Error;
 use crate::perf_event::kind;
+use crate::plain::Plain;
+use aya::maps::{Array, MapData};
+use aya::programs::ProgramFd;
 use counters::Counters;
 use point::Point;
+use probe_ebpf::happenings::HappeningOrders;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+
+// SAFETY: a structure of numbers without padding, for which any bytes are a value.
+unsafe impl aya::Pod for Plain<HappeningOrders> {}
 
 /// The program in `probe-ebpf/src/bpf/happening.rs` for counters of the kernel or the CPU.
 pub const COUNTER: &str = "happening";
@@ -195,6 +203,25 @@ pub struct Told {
     pub unseen: u64,
 }
 
+/// What is shared with the program.
+pub struct HappeningMaps {
+    /// The orders for it.
+    pub orders: Array<MapData, Plain<HappeningOrders>>,
+    /// The program itself.
+    pub program: ProgramFd,
+}
+
+impl HappeningMaps {
+    /// Orders that one CPU takes about this many stacks within 134 ms.
+    fn order_stacks(&mut self, stacks: u64) -> Result<(), Error> {
+        let set = self.orders.set(0, Plain(HappeningOrders { stacks }), 0);
+        set.map_err(|source| Error::Map {
+            name: "HAPPENING_ORDERS",
+            source,
+        })
+    }
+}
+
 /// The source of the samples.
 pub enum Happenings {
     /// Counters of the kernel or the CPU.
@@ -207,14 +234,14 @@ impl Happenings {
     /// Counts an event of the kernel or the CPU from now on, on all CPUs or on those in `only`.
     pub fn of_counter(
         counter: Counter,
-        program: aya::programs::ProgramFd,
+        maps: HappeningMaps,
         only: Option<BTreeSet<u32>>,
-    ) -> Result<Self, crate::Error> {
-        Counters::start(counter, program, only).map(Self::Counters)
+    ) -> Result<Self, Error> {
+        Counters::start(counter, maps, only).map(Self::Counters)
     }
 
     /// Counts the passes of a tracepoint, whose program is already running.
-    pub fn of_point(maps: PointMaps) -> Result<Self, crate::Error> {
+    pub fn of_point(maps: HappeningMaps) -> Result<Self, Error> {
         Point::start(maps).map(Self::Point)
     }
 
@@ -238,6 +265,13 @@ impl Happenings {
             times,
             unseen: told.unseen + times.saturating_sub(told.happened),
             samples: told.samples,
+        }
+    }
+
+    /// Adapts how many events give one sample to how often they happen.
+    pub fn follow_rates(&mut self, now_ns: u64) {
+        if let Self::Counters(counters) = self {
+            counters.follow_rates(now_ns);
         }
     }
 

@@ -1,19 +1,24 @@
 //! Counters of the kernel and the CPU, on each CPU: one event that gives samples, and a second one
 //! that only counts, by which the missed ones are known.
 
-use super::Counter;
+use super::period::Period;
+use super::{Counter, HappeningMaps};
 use crate::cpus;
 use crate::error::Error;
 use crate::features;
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags};
-use aya::programs::ProgramFd;
+use crate::time::now_ns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd as _;
 
-/// Target number of samples per second of one CPU. The kernel adjusts the period to it, and gives a
-/// sample of every occurrence if there are few. A prime, so that it is not in step with anything.
-const SAMPLES_PER_SECOND: u32 = 997;
+/// Target number of samples per second of one CPU of what the CPU itself counts. The kernel adjusts
+/// the period to it: of cycles and the like the first ones are too many to give a sample each.
+const SAMPLES_PER_SECOND: u32 = 1997;
+
+/// Number of stacks of one CPU within 134 ms from which on only some samples, by chance, record
+/// theirs: about 997 per second.
+const STACKS: u64 = 134;
 
 /// The counters of one CPU. Closing them detaches them.
 struct Cpu {
@@ -21,12 +26,14 @@ struct Cpu {
     sampled: PerfEvent,
     /// Only counts.
     counted: PerfEvent,
+    /// How many events give one sample; None if the kernel adjusts that.
+    period: Option<Period>,
 }
 
 /// The counters of all CPUs.
 pub struct Counters {
     counter: Counter,
-    program: ProgramFd,
+    maps: HappeningMaps,
     cpus: BTreeMap<u32, Cpu>,
     /// The sampled CPUs; `None` for all.
     only: Option<BTreeSet<u32>>,
@@ -35,15 +42,16 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts from now on, on all CPUs or on those in `only`, and runs `program` to take samples.
+    /// Counts from now on, on all CPUs or on those in `only`, and runs the program to take samples.
     pub fn start(
         counter: Counter,
-        program: ProgramFd,
+        mut maps: HappeningMaps,
         only: Option<BTreeSet<u32>>,
     ) -> Result<Self, Error> {
+        maps.order_stacks(STACKS)?;
         let mut counters = Self {
             counter,
-            program,
+            maps,
             cpus: BTreeMap::new(),
             only,
             gone: 0,
@@ -69,6 +77,18 @@ impl Counters {
         self.gone + counted.sum::<u64>()
     }
 
+    /// Adapts how many events give one sample to how often they happen.
+    pub fn follow_rates(&mut self, now_ns: u64) {
+        for cpu in self.cpus.values_mut() {
+            let read = || cpu.counted.count().ok();
+            let follow = |period: &mut Period| period.follow(now_ns, read);
+            if let Some(events) = cpu.period.as_mut().and_then(follow) {
+                // A CPU that went offline a moment ago gives no samples either way.
+                _ = cpu.sampled.set_period(events);
+            }
+        }
+    }
+
     /// Adds and removes CPUs that came online or went offline. One that cannot be opened is tried
     /// again at the next call.
     pub fn follow_hotplug(&mut self) {
@@ -92,19 +112,31 @@ impl Counters {
         if !self.only.as_ref().is_none_or(|only| only.contains(&number)) {
             return Ok(());
         }
-        let rate_hz = features::max_sample_rate()
-            .map_or(SAMPLES_PER_SECOND, |most| most.clamp(1, SAMPLES_PER_SECOND));
         let counted = PerfEvent::open(attributes(self.counter), Tasks::All, number)?;
-        let sampled = Attributes {
-            period: rate_hz.into(),
-            flags: flags::DISABLED | flags::FREQUENCY,
-            ..attributes(self.counter)
+        let period = (!self.counter.is_hardware()).then(|| Period::begin(now_ns()));
+        let sampled = match &period {
+            Some(period) => Attributes {
+                period: period.events(),
+                ..attributes(self.counter)
+            },
+            None => Attributes {
+                period: features::max_sample_rate()
+                    .map_or(SAMPLES_PER_SECOND, |most| most.clamp(1, SAMPLES_PER_SECOND))
+                    .into(),
+                flags: flags::DISABLED | flags::FREQUENCY,
+                ..attributes(self.counter)
+            },
         };
         let sampled = PerfEvent::open(sampled, Tasks::All, number)?;
-        sampled.attach(self.program.as_fd())?;
+        sampled.attach(self.maps.program.as_fd())?;
         counted.enable()?;
         sampled.enable()?;
-        self.cpus.insert(number, Cpu { sampled, counted });
+        let cpu = Cpu {
+            sampled,
+            counted,
+            period,
+        };
+        self.cpus.insert(number, cpu);
         Ok(())
     }
 }
