@@ -33,7 +33,6 @@ struct Facts {
     /// The view whose tab is highlighted while this view is open: the view itself, or another one
     /// if it has no tab.
     tab: ViewId,
-    /// The name in the tab line.
     /// The name in the line of tabs.
     short: &'static str,
     /// The full name, for sentences and titles.

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, burning};
-use common::{band, burn_str, list, number, proftop, reports, reports_until, run, shared_machine};
+use common::{band, burn_str, can_sample, list, number, proftop, reports, reports_until, run};
 use common::{self_samples, start_sampling, sum, text, wait_for_work};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -14,9 +14,9 @@ use test_support::{Process, wait_until};
 
 #[test]
 fn shares_are_those_of_the_work() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let of_work = |reports: &[Value]| -> u64 {
         let of_all = BURN_FUNCTIONS.iter();
         of_all.map(|name| self_samples(reports, name)).sum()
@@ -60,9 +60,9 @@ fn shares_are_those_of_the_work() {
 
 #[test]
 fn reports_add_up() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let _busy = burning(2);
     let output = run(&mut proftop(&[
         "-b", "--format", "json", "-n", "5", "-d", "0.5", "-F", "499",
@@ -89,9 +89,9 @@ fn reports_add_up() {
 
 #[test]
 fn a_run_to_the_end_reports_every_sample() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let output = run(
         proftop(&["-b", "--format", "json", "-d", "0.4", "-F", "999"]).args([
             "--",
@@ -139,9 +139,9 @@ fn check_sums(report: &Value) {
 /// A filter keeps some of the samples; the report says how many, and of how many.
 #[test]
 fn a_filter_keeps_what_passes() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let burn = burning(2);
     let pid = burn.pid().to_string();
     let thread = BURN_THREADS[0];
@@ -166,9 +166,9 @@ fn a_filter_keeps_what_passes() {
 
 #[test]
 fn text_and_csv_say_the_same() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let burn = burning(1);
     let pid = burn.pid().to_string();
     let shared = ["-b", "-n", "1", "-d", "2", "-F", "1999", "-p", &pid];
@@ -208,9 +208,9 @@ fn text_and_csv_say_the_same() {
 
 #[test]
 fn a_short_command_is_seen() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let output =
         run(proftop(&["-b", "--format", "json", "-F", "999"]).args(["--", burn_str(), "0.2", "1"]));
     assert_eq!(output.status.code(), Some(0));
@@ -223,9 +223,9 @@ fn a_short_command_is_seen() {
 
 #[test]
 fn an_interrupt_ends_with_a_report() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let burn = burning(1);
     let pid = burn.pid().to_string();
     let mut proftop = proftop(&[
@@ -252,9 +252,9 @@ fn an_interrupt_ends_with_a_report() {
 
 #[test]
 fn a_budget_is_kept_by_taking_fewer_samples_and_said() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let _busy = burning(2);
     let is_governed = |report: &Value| {
         let mut notes = list(report, "notes").iter().filter_map(Value::as_str);
@@ -274,9 +274,9 @@ fn a_budget_is_kept_by_taking_fewer_samples_and_said() {
 
 #[test]
 fn kernel_samples_carry_both_stacks() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let read = "while :; do find /usr/bin -type f | xargs cat >/dev/null; done";
     let _reading = Process::start(Command::new("sh").args(["-c", read]));
     let in_kernel = |reports: &[Value]| -> u64 {

@@ -2,7 +2,7 @@
 //! that become others, libraries that are loaded in turn at the same place. No stack has functions
 //! of both sides of a change.
 
-use crate::common::{proftop, reports, run, shared_machine, text};
+use crate::common::{can_sample, proftop, reports, run, text};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use test_support::{Scratch, compile};
@@ -92,9 +92,9 @@ fn check(stacks: &[(String, u64)], whole_min: u64) {
 
 #[test]
 fn a_number_that_is_used_again_is_another_process() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let Some(drill) = Drill::begin(&[]) else {
         return;
     };
@@ -112,9 +112,9 @@ fn a_number_that_is_used_again_is_another_process() {
 
 #[test]
 fn a_program_that_becomes_another_has_its_functions() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let Some(drill) = Drill::begin(&[]) else {
         return;
     };
@@ -125,9 +125,9 @@ fn a_program_that_becomes_another_has_its_functions() {
 
 #[test]
 fn libraries_that_take_each_others_place_are_told_apart() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let (Some(drill), Some(program)) = (Drill::begin(&["-shared", "-fPIC"]), Drill::begin(&[]))
     else {
         return;

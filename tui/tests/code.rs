@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::tmux::{PROMPT, Terminal};
-use common::{Machine, proftop, run, shared_machine};
+use common::{can_sample, proftop, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,9 +59,9 @@ impl Program {
     }
 }
 
-fn parts(flags: &[&str]) -> Option<(Machine, Terminal, Program)> {
+fn parts(flags: &[&str]) -> Option<(Terminal, Program)> {
     let program = Program::new(flags)?;
-    Some((shared_machine()?, Terminal::open(100, 30)?, program))
+    can_sample().then(|| Some((Terminal::open(100, 30)?, program)))?
 }
 
 fn selected(screen: &str) -> &str {
@@ -91,7 +91,7 @@ fn open_code(terminal: &Terminal, arguments: &str) {
 
 #[test]
 fn the_hot_line_is_selected_and_has_its_instructions() {
-    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+    let Some((terminal, program)) = parts(&["-g"]) else {
         return;
     };
     open_code(&terminal, &format!("{LIVE} -- {} 60", program.text("hot")));
@@ -122,7 +122,7 @@ fn the_hot_line_is_selected_and_has_its_instructions() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let Some((machine, terminal, program)) = parts(&["-g"]) else {
+    let Some((terminal, program)) = parts(&["-g"]) else {
         return;
     };
     let moved = program.path("moved");
@@ -146,10 +146,10 @@ fn what_is_missing_is_said() {
     assert!(screen.contains("source: source map"), "{screen}");
     terminal.keys(&["q"]);
     terminal.wait_for_shell();
-    drop((machine, terminal));
+    drop(terminal);
 
     // A program without debug information, and without symbols.
-    let Some((_machine, terminal, program)) = parts(&["-s"]) else {
+    let Some((terminal, program)) = parts(&["-s"]) else {
         return;
     };
     open_code(&terminal, &format!("{LIVE} -- {} 60", program.text("hot")));
@@ -164,7 +164,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn an_editor_opens_the_line_and_the_screen_comes_back() {
-    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+    let Some((terminal, program)) = parts(&["-g"]) else {
         return;
     };
     // The editor reads a line from the terminal; proftop must not read it.
@@ -211,7 +211,7 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
 /// The command that proftop watches runs as the user, too.
 #[test]
 fn under_sudo_the_editor_is_the_users() {
-    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+    let Some((terminal, program)) = parts(&["-g"]) else {
         return;
     };
     if !is_root_or_skip("only root can be called by another user") {
@@ -248,7 +248,7 @@ fn under_sudo_the_editor_is_the_users() {
 
 #[test]
 fn a_recording_shows_the_same_build_alone() {
-    let Some((_machine, terminal, program)) = parts(&["-g", "-Wl,--build-id"]) else {
+    let Some((terminal, program)) = parts(&["-g", "-Wl,--build-id"]) else {
         return;
     };
     let (hot, file) = (program.text("hot"), program.text("a.pft"));
@@ -272,7 +272,7 @@ fn a_recording_shows_the_same_build_alone() {
 
 #[test]
 fn what_runs_is_shown_not_what_lies_at_its_path() {
-    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+    let Some((terminal, program)) = parts(&["-g"]) else {
         return;
     };
     let hot = program.path("hot");

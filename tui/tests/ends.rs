@@ -3,8 +3,8 @@
 use crate::common;
 
 use common::{
-    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, list, number, proftop,
-    reports, run, self_samples, shared_machine, start_sampling, sum, text, wait_for_work,
+    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, can_sample, list, number,
+    proftop, reports, run, self_samples, start_sampling, sum, text, wait_for_work,
 };
 use probe::BpfPrograms;
 use rustix::process::Signal;
@@ -21,9 +21,9 @@ use test_support::{Process, Scratch, copy_program, skip, wait_for, wait_until};
 
 #[test]
 fn the_commands_own_status_is_passed_on() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", 128 + 11)] {
         let output = run(&mut proftop(&["-b", "--", "sh", "-c", script]));
         assert_eq!(output.status.code(), Some(status), "{script}");
@@ -32,9 +32,9 @@ fn the_commands_own_status_is_passed_on() {
 
 #[test]
 fn a_command_that_does_not_start_ends_as_env_does() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     for (command, status, words) in [
         ("no-such-command-here", 127, "not found"),
         ("/etc/passwd", 126, "ermission denied"),
@@ -52,9 +52,9 @@ fn a_command_that_does_not_start_ends_as_env_does() {
 
 #[test]
 fn a_command_that_does_not_start_costs_no_recording() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     // A command that does not exist, and a file that is no program.
     for (command, status) in [("no-such-command-here", 127), ("/etc/passwd", 126)] {
@@ -105,9 +105,9 @@ fn what_does_not_exist_is_1() {
 
 #[test]
 fn no_samples_is_5() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let sleeping = Process::start(Command::new("sleep").arg("30"));
     let pid = sleeping.pid().to_string();
     let output = run(&mut proftop(&[
@@ -119,9 +119,9 @@ fn no_samples_is_5() {
 
 #[test]
 fn the_end_of_the_target_is_the_end_of_the_reports() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let burn = burning(1);
     let pid = burn.pid().to_string();
     let mut command = proftop(&["-b", "--format", "json", "-d", "20", "-p", &pid]);
@@ -224,9 +224,9 @@ fn without_rights_a_command_is_sampled_all_the_same() {
 
 #[test]
 fn perf_can_be_asked_for() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let output = run(&mut proftop(&[
         "-b",
         "-n",
@@ -248,9 +248,9 @@ fn perf_can_be_asked_for() {
 
 #[test]
 fn a_reader_that_has_had_enough_is_no_failure() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let _burn = burning(1);
     let script = format!("{{ '{PROFTOP}' -b -d 0.2 -F 499; echo status $? >&2; }} | head -1");
     let output = run(Command::new("sh").args(["-c", &script]));
@@ -260,9 +260,9 @@ fn a_reader_that_has_had_enough_is_no_failure() {
 
 #[test]
 fn a_file_is_written_whole_and_never_over_another() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report");
     let file = path.to_str().expect("UTF-8");
@@ -306,9 +306,9 @@ impl Drop for TinyDisk {
 
 #[test]
 fn a_full_disk_is_one_sentence() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let Some(disk) = TinyDisk::mount() else {
         skip("needs root to mount a small file system");
         return;
@@ -325,9 +325,9 @@ fn a_full_disk_is_one_sentence() {
 
 #[test]
 fn terminating_us_terminates_the_command() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let mut command = proftop(&["-b", "-d", "600", "--", "sleep", "600"]);
     let mut child = Process::start(command.stdout(Stdio::piped()));
     let sleeping = wait_for("the command runs", || child_of(child.pid(), "sleep"));
@@ -364,9 +364,9 @@ fn programs_of(pid: u32) -> HashSet<u32> {
 
 #[test]
 fn killed_it_leaves_nothing_attached() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let mut command = proftop(&["-b", "-d", "600", "--", burn_str(), "600"]);
     let mut child = start_sampling(command.stderr(Stdio::null()));
     let ours = programs_of(child.pid());

@@ -5,7 +5,7 @@
 use crate::common;
 
 use common::tmux::Terminal;
-use common::{PROFTOP, burn_str, burning, number, proftop, reports, run, shared_machine};
+use common::{PROFTOP, burn_str, burning, can_sample, number, proftop, reports, run};
 use common::{side_by_side, text};
 use std::fs;
 
@@ -35,9 +35,9 @@ const OF_THE_SCREEN: [&str; 5] = [
 
 #[test]
 fn a_mistake_costs_reports_one_piece_of_work() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let burn = burning(1);
     let pid = burn.pid().to_string();
     // With a cache of tables and lines, there would be nothing to read.
@@ -72,9 +72,9 @@ fn a_mistake_costs_reports_one_piece_of_work() {
 
 #[test]
 fn a_mistake_does_not_end_the_screen() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let of_reports = OF_REPORTS
         .iter()
         .filter(|work| **work != "waiting for a signal");
@@ -113,9 +113,9 @@ fn a_mistake_does_not_end_the_screen() {
 
 #[test]
 fn a_mistake_that_is_made_again_and_again_ends_with_the_reason() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let mut command = proftop(&["-b", "-d", "1", "-n", "30"]);
     let work = ["taking samples"; 5].join(",");
     let output = run(command.env("PROFTOP_TEST_FAULTS", work));
@@ -142,9 +142,9 @@ fn a_mistake_while_a_file_is_read_is_told() {
 
 #[test]
 fn a_mistake_while_a_command_is_started_is_told() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let mut command = proftop(&["-b", "-n", "1", "--", "true"]);
     let output = run(command.env("PROFTOP_TEST_FAULTS", "starting a command"));
     let said = text(&output.stderr);
@@ -157,9 +157,9 @@ fn a_mistake_while_a_command_is_started_is_told() {
 
 #[test]
 fn a_mistake_with_files_of_the_user_is_told() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     if !rustix::process::geteuid().is_root() {
         test_support::skip("only root works for another user");
         return;

@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use common::{list, number, proftop, reports_until, shared_machine, side_by_side};
+use common::{can_sample, list, number, proftop, reports_until, side_by_side};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -213,9 +213,9 @@ impl Seen {
 
 #[test]
 fn seen_together() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     side_by_side(&[true, false], |&forger_is_first| {
         let Some(programs) = Programs::new() else {
             return;
@@ -236,9 +236,9 @@ fn seen_together() {
 
 #[test]
 fn seen_one_run_after_the_other() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     side_by_side(&[true, false], |&forger_is_first| {
         let Some(programs) = Programs::new() else {
             return;

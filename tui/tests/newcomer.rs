@@ -4,10 +4,10 @@
 
 use crate::common;
 
+use common::can_sample;
 use common::dialog::Dialog;
 use common::postgres::Postgres;
 use common::tmux::Terminal;
-use common::{Machine, shared_machine};
 use std::time::Duration;
 use test_support::wait_until;
 
@@ -19,12 +19,13 @@ struct Newcomer {
     _postgres: Postgres,
     /// The folder to which files are written.
     _folder: tempfile::TempDir,
-    _machine: Machine,
 }
 
 impl Newcomer {
     fn new() -> Option<Self> {
-        let machine = shared_machine()?;
+        if !can_sample() {
+            return None;
+        }
         let terminal = Terminal::open(80, 24)?;
         let postgres = Postgres::start()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -38,7 +39,6 @@ impl Newcomer {
             terminal,
             _postgres: postgres,
             _folder: folder,
-            _machine: machine,
         })
     }
 
@@ -107,9 +107,9 @@ fn five_tasks_take_few_keys() {
 /// The same questions without a screen: lines instead of keys.
 #[test]
 fn the_five_tasks_take_few_lines() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let Some(_postgres) = Postgres::start() else {
         return;
     };

@@ -3,9 +3,9 @@
 
 use crate::common;
 
+use common::can_sample;
 use common::dialog::Dialog;
 use common::postgres::Postgres;
-use common::shared_machine;
 use common::traced::can_trace;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -152,9 +152,9 @@ const JAVA: &str = include_str!("programs/Worker.java");
 
 #[test]
 fn on_go() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = common::traced::Program::compile("worker.go", GO, &["-ldflags=-s -w"])
     else {
         return;
@@ -174,9 +174,9 @@ fn on_go() {
 
 #[test]
 fn on_node() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     let script = scratch.write("worker.js", NODE);
     let worker = Worker::start(scratch, Command::new("node").arg(script));
@@ -196,9 +196,9 @@ fn on_node() {
 
 #[test]
 fn on_java() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     let source = scratch.write("Worker.java", JAVA);
     let mut compiler = Command::new("javac");
@@ -224,9 +224,9 @@ fn on_java() {
 
 #[test]
 fn on_postgresql() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(database) = Postgres::start_idle() else {
         return;
     };

@@ -2,8 +2,8 @@
 
 use crate::common;
 
+use common::can_sample;
 use common::dialog::Dialog;
-use common::shared_machine;
 use common::tmux::Terminal;
 use common::traced::can_trace;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -100,9 +100,9 @@ fn until_counted(dialog: &mut Dialog, wanted: u64) -> String {
 
 #[test]
 fn a_probe_counts_every_call_while_it_is_there() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(mut counting) = Counting::start() else {
         return;
     };
@@ -161,9 +161,9 @@ fn a_probe_counts_every_call_while_it_is_there() {
 
 #[test]
 fn only_calls_of_named_threads_count() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(mut counting) = Counting::start() else {
         return;
     };
@@ -187,9 +187,9 @@ fn only_calls_of_named_threads_count() {
 
 #[test]
 fn a_line_of_source_text_is_counted() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(mut counting) = Counting::start() else {
         return;
     };
@@ -221,9 +221,9 @@ fn a_line_of_source_text_is_counted() {
 
 #[test]
 fn a_key_on_a_row_places_a_probe() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(mut counting) = Counting::start() else {
         return;
     };

@@ -4,18 +4,15 @@ use crate::common;
 
 use common::pty::Pty;
 use common::tmux::Terminal;
-use common::{
-    BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, Machine, band, burn_str, burning, shared_machine,
-};
+use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, band, burn_str, burning, can_sample};
 use common::{PROFTOP, proftop, run, text};
 use std::fs;
 use std::process::{Command, Stdio};
 use test_support::{Process, copy_program, skip, wait_for, wait_until};
 
-/// Opens a terminal on a machine that others may use as well.
-fn terminal(width: u16, height: u16) -> Option<(Machine, Terminal)> {
-    let machine = shared_machine()?;
-    Some((machine, Terminal::open(width, height)?))
+/// Opens a terminal. Returns None where nothing can be sampled, or no terminal can be had.
+fn terminal(width: u16, height: u16) -> Option<Terminal> {
+    can_sample().then(|| Terminal::open(width, height))?
 }
 
 /// Returns the number of samples in the header.
@@ -48,7 +45,7 @@ fn selected_line(screen: &str) -> Option<String> {
 
 #[test]
 fn rows_show_the_split_of_the_work() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     // Where other programs keep the CPUs busy, the usual window of ten seconds may never have as
@@ -78,7 +75,7 @@ fn rows_show_the_split_of_the_work() {
 
 #[test]
 fn keys_do_what_they_say() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     let burn = burning(2);
@@ -149,7 +146,7 @@ fn keys_do_what_they_say() {
 
 #[test]
 fn any_size_will_do() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     let burn = burning(2);
@@ -195,7 +192,7 @@ fn any_size_will_do() {
 
 #[test]
 fn a_killed_target_leaves_its_data() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     let burn = burning(1);
@@ -213,7 +210,7 @@ fn a_killed_target_leaves_its_data() {
 
 #[test]
 fn what_the_command_prints_is_kept_off_the_screen() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     let script = "echo to stdout; echo to stderr >&2; cat; while :; do :; done";
@@ -248,7 +245,7 @@ fn pid_in(terminal: &Terminal) -> rustix::process::Pid {
 #[test]
 fn signals_find_the_terminal_as_it_was() {
     use rustix::process::{Signal, kill_process};
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
@@ -273,7 +270,7 @@ fn signals_find_the_terminal_as_it_was() {
 
 #[test]
 fn it_can_be_stopped_and_continued() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     let burn = burning(1);
@@ -305,7 +302,7 @@ fn it_can_be_stopped_and_continued() {
 
 #[test]
 fn a_plain_terminal_gets_plain_characters() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     let burn = burning(2);
@@ -339,7 +336,7 @@ fn where_no_screen_can_be_it_says_what_can() {
     );
     assert!(output.stdout.is_empty());
     // A terminal that cannot place text.
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     terminal.type_line(&format!("TERM=dumb '{PROFTOP}'; echo status $?."));
@@ -352,7 +349,7 @@ fn where_no_screen_can_be_it_says_what_can() {
 
 #[test]
 fn a_terminal_that_goes_away_ends_it() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     terminal.start("");
@@ -377,9 +374,9 @@ fn waits_of_writer(pid: u32) -> Option<u64> {
 
 #[test]
 fn a_terminal_that_takes_nothing_holds_nobody_up() {
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     // The test never reads from this terminal.
     let mut terminal = Pty::open(80, 24);
     let mut command = proftop(&["--no-mouse"]);
@@ -428,7 +425,7 @@ fn a_command_without_rights_gets_no_screen() {
 
 #[test]
 fn a_recording_is_shown_while_it_is_made() {
-    let Some((_machine, terminal)) = terminal(80, 24) else {
+    let Some(terminal) = terminal(80, 24) else {
         return;
     };
     let burn = burning(2);

@@ -5,8 +5,8 @@ use crate::common;
 use common::group::Group;
 use common::traced::{NO_LIMITS, Program, can_trace, own_count, probe, top, trace};
 use common::{
-    BURN_FUNCTIONS, burning, machine, proftop, run, shared_machine, side_by_side, start_sampling,
-    text, wait_for_work,
+    BURN_FUNCTIONS, burning, can_sample, proftop, run, side_by_side, start_sampling, text,
+    wait_for_work,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -86,9 +86,9 @@ fn with_every_call() -> Option<Program> {
 
 #[test]
 fn counts_are_those_of_the_program() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = with_every_call() else {
         return;
     };
@@ -120,9 +120,9 @@ fn counts_are_those_of_the_program() {
 
 #[test]
 fn an_interrupt_ends_a_trace_of_others_with_its_report() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let burn = burning(1);
     let pid = burn.pid().to_string();
     for number in [Signal::INT, Signal::TERM] {
@@ -146,9 +146,9 @@ int main(void) { void *volatile first = malloc(24681); free(first); usleep(1); r
 
 #[test]
 fn the_first_call_of_a_library_counts() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("early.c", EARLY, &["-O1"]) else {
         return;
     };
@@ -167,9 +167,9 @@ fn the_first_call_of_a_library_counts() {
 
 #[test]
 fn a_function_that_is_nowhere_is_said_before_the_command_ends() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("early.c", EARLY, &["-O1"]) else {
         return;
     };
@@ -183,9 +183,9 @@ fn a_function_that_is_nowhere_is_said_before_the_command_ends() {
 
 #[test]
 fn a_value_that_cannot_be_is_said_before_the_command_runs() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = with_every_call() else {
         return;
     };
@@ -210,9 +210,9 @@ fn a_value_that_cannot_be_is_said_before_the_command_runs() {
 
 #[test]
 fn values_are_those_of_the_program() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
         return;
     };
@@ -258,9 +258,9 @@ fn values_are_those_of_the_program() {
 
 #[test]
 fn times_are_those_of_the_program() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
         return;
     };
@@ -293,9 +293,9 @@ fn times_are_those_of_the_program() {
 
 #[test]
 fn what_was_traced_is_kept_and_told_again() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = with_every_call() else {
         return;
     };
@@ -367,9 +367,9 @@ fn what_was_traced_is_kept_and_told_again() {
 
 #[test]
 fn a_recording_has_samples_and_every_call() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = with_every_call() else {
         return;
     };
@@ -468,9 +468,9 @@ int main(void) {
 
 #[test]
 fn markers_are_counted_and_told_that_somebody_listens() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("marked.c", MARKED, &["-O2"]) else {
         return;
     };
@@ -530,9 +530,9 @@ int main(void) { for (int n = 0;;) { n = turn(n); usleep(500); } }
 
 #[test]
 fn of_a_control_group_its_own_processes_are_probed() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(group) = Group::make("proftop-trace") else {
         return;
     };
@@ -571,9 +571,9 @@ fn of_a_control_group_its_own_processes_are_probed() {
 
 #[test]
 fn a_trace_that_is_killed_keeps_what_it_has_counted() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("endless.c", ENDLESS, &["-O1"]) else {
         return;
     };
@@ -608,9 +608,9 @@ fn a_trace_that_is_killed_keeps_what_it_has_counted() {
 
 #[test]
 fn stacks_are_whole_while_returns_are_watched() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = with_every_call() else {
         return;
     };
@@ -662,9 +662,9 @@ int main(void) {
 
 #[test]
 fn a_program_under_a_filter_of_system_calls_goes_on_behind_its_returns() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("filtered.c", FILTERED, &["-O1"]) else {
         return;
     };
@@ -690,9 +690,9 @@ int main(void) { for (unsigned long i = 0; i < 400000; i++) sink += outer(i); re
 
 #[test]
 fn samples_are_whole_while_a_breakpoint_is_hit() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     // Both functions begin with a push of one byte, after which the pc is as if it had not run.
     let Some(program) = Program::compile("hit.c", HIT_ALL_THE_TIME, &["-O0"]) else {
         return;
@@ -715,9 +715,9 @@ fn samples_are_whole_while_a_breakpoint_is_hit() {
 
 #[test]
 fn what_is_not_found_in_a_command_costs_nobody_else_his_counts() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
         return;
     };
@@ -744,9 +744,9 @@ int main(void) { for (long n = 0; n < 100; n++) { first(n); if (n % 4 == 0) seco
 
 #[test]
 fn a_line_is_counted_wherever_the_compiler_has_put_it() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("lines.c", LINES, &["-O1", "-g"]) else {
         return;
     };
@@ -766,9 +766,9 @@ fn a_line_is_counted_wherever_the_compiler_has_put_it() {
 
 #[test]
 fn a_probe_that_costs_too_much_is_taken_away() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let source = "__attribute__((noinline)) long hot(long n) { __asm__ volatile(\"\"); return n * 3 + 1; }\n\
                   int main(void) { for (volatile long n = 0;; n = hot(n)); }";
     let Some(program) = Program::compile("hot.c", source, &["-O1"]) else {
@@ -810,9 +810,9 @@ func main() {
 
 #[test]
 fn go_is_counted_and_timed_while_its_stacks_move() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("main.go", GO, &["-ldflags=-s -w"]) else {
         return;
     };
@@ -855,9 +855,9 @@ func main() {
 
 #[test]
 fn what_a_function_of_go_returns_is_as_wide_as_its_type() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("main.go", GO_BOOL, &[]) else {
         return;
     };
@@ -892,9 +892,9 @@ int main(void) { long sum = 0; for (long i = 0;; i++) { sum += value(i % 4000); 
 
 #[test]
 fn of_no_value_there_are_more_than_calls() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("many.c", MANY_VALUES, &["-O1"]) else {
         return;
     };
@@ -933,9 +933,9 @@ int main(void) { long sum = 0; for (long i = 0; i < 20; i++) { sum += outside(i)
 
 #[test]
 fn of_a_function_that_is_only_in_its_callers_these_are_named() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("inside.c", ONLY_INSIDE, &["-O2", "-g"]) else {
         return;
     };
@@ -954,9 +954,9 @@ fn of_a_function_that_is_only_in_its_callers_these_are_named() {
 
 #[test]
 fn of_a_function_of_python_it_is_said_that_only_native_code_is_probed() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(python) = ["/usr/bin/python3", "/usr/local/bin/python3"]
         .into_iter()
         .find(|path| std::path::Path::new(path).exists())
@@ -1003,9 +1003,9 @@ int main() {
 
 #[test]
 fn overloads_templates_and_exceptions_of_cpp() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(program) = Program::compile("traced.cpp", CPP, &["-O1"]) else {
         return;
     };
@@ -1035,9 +1035,9 @@ fn overloads_templates_and_exceptions_of_cpp() {
 
 #[test]
 fn what_cannot_be_probed_says_why() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let burn = burning(1);
     let pid = burn.pid().to_string();
     let all = [

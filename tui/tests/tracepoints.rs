@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::traced::{NO_LIMITS, Program, can_trace, own_count, probe, top, trace};
-use common::{proftop, run, shared_machine, text};
+use common::{can_sample, proftop, run, text};
 use test_support::Scratch;
 
 /// In the output, `switches` and `more` bound how often the thread left its CPU while it was named
@@ -65,9 +65,9 @@ fn count_of(top: &[(String, u64)], value: &str) -> u64 {
 
 #[test]
 fn switches_and_system_calls_are_those_of_the_program() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace_kernel()) else {
+    if !can_sample() || !can_trace_kernel() {
         return;
-    };
+    }
     let Some(program) = program() else { return };
     let args = [
         "tracepoint:sched:sched_switch,tracepoint:raw_syscalls:sys_enter",
@@ -117,9 +117,9 @@ fn switches_and_system_calls_are_those_of_the_program() {
 
 #[test]
 fn arguments_have_members_and_texts_of_the_kernel_and_the_program() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace_kernel()) else {
+    if !can_sample() || !can_trace_kernel() {
         return;
-    };
+    }
     let Some(program) = program() else { return };
     let args = [
         "tracepoint:sys_enter",
@@ -185,9 +185,9 @@ fn what_is_no_tracepoint_or_member_says_so() {
 
 #[test]
 fn a_recording_has_the_hits_of_a_tracepoint() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace_kernel()) else {
+    if !can_sample() || !can_trace_kernel() {
         return;
-    };
+    }
     let Some(program) = program() else { return };
     let scratch = Scratch::new();
     let path = scratch.join("calls.pft");

@@ -6,7 +6,7 @@ use crate::common;
 use common::dialog::Dialog;
 use common::postgres::Postgres;
 use common::traced::{Program, can_trace, trace};
-use common::{shared_machine, side_by_side};
+use common::{can_sample, side_by_side};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -65,9 +65,9 @@ fn compare(program: &Program, names: &[&str]) {
 
 #[test]
 fn of_cpp_with_templates_and_exceptions() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let source = include_str!("programs/twenty.cpp");
     let Some(program) = Program::compile("twenty.cpp", source, &["-O2"]) else {
         return;
@@ -99,9 +99,9 @@ fn of_cpp_with_templates_and_exceptions() {
 
 #[test]
 fn of_rust_with_traits_and_panics() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let source = include_str!("programs/twenty.rs");
     let flags = ["-O", "--edition=2024", "--crate-name=twenty"];
     let Some(program) = Program::compile("twenty.rs", source, &flags) else {
@@ -134,9 +134,9 @@ fn of_rust_with_traits_and_panics() {
 
 #[test]
 fn of_a_stripped_web_server_in_go() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let source = include_str!("programs/twenty.go");
     let Some(program) = Program::compile("twenty.go", source, &["-ldflags=-s -w"]) else {
         return;
@@ -193,9 +193,9 @@ const OF_A_QUERY: [&str; 20] = [
 
 #[test]
 fn of_postgresql_under_pgbench() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let Some(database) = Postgres::start_idle() else {
         return;
     };

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::traced::{can_trace, top, trace};
-use common::{proftop, run, shared_machine, text};
+use common::{can_sample, proftop, run, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -62,9 +62,9 @@ fn refused(function: &str, value: &str, more: &[&str], program: &str) -> String 
 
 #[test]
 fn members_and_parameters_are_those_of_the_program() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     let Some(program) = build(&scratch, "typed.c", "typed", &["-g", "-O2"]) else {
         return;
@@ -156,9 +156,9 @@ fn members_and_parameters_are_those_of_the_program() {
 
 #[test]
 fn members_of_some_bits_are_told_by_every_dwarf() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     // Each format counts bits in another way, as do structures without padding.
     for (name, flags) in [
@@ -207,9 +207,9 @@ fn members_of_some_bits_are_told_by_every_dwarf() {
 
 #[test]
 fn types_that_lie_elsewhere_are_told() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     for (name, flags, sentence) in [
         (
@@ -236,9 +236,9 @@ fn types_that_lie_elsewhere_are_told() {
 
 #[test]
 fn of_a_stripped_program_another_file_tells_the_names() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     let Some(program) = build(&scratch, "typed.c", "typed", &["-g", "-O2"]) else {
         return;
@@ -309,9 +309,9 @@ fn of_a_stripped_program_another_file_tells_the_names() {
 
 #[test]
 fn objects_of_cpp_have_members_through_virtual_and_overloaded_functions() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     // A type that one unit only declares is defined in the other unit.
     let depot = format!("{PROGRAMS}typed_depot.cpp");
@@ -408,9 +408,9 @@ fn main() {
 
 #[test]
 fn texts_and_variants_of_rust_are_told() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     let source = scratch.join("order.rs");
     std::fs::write(&source, RUST).expect("a file");
@@ -498,9 +498,9 @@ func main() {
 
 #[test]
 fn texts_and_slices_of_go_are_told() {
-    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+    if !can_sample() || !can_trace() {
         return;
-    };
+    }
     let scratch = Scratch::new();
     let (source, path) = (scratch.join("jobs.go"), scratch.join("jobs"));
     std::fs::write(&source, GO).expect("a file");

@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::dialog::Dialog;
-use common::{PROFTOP, reports_until, run, shared_machine, side_by_side, text};
+use common::{PROFTOP, can_sample, reports_until, run, side_by_side, text};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde_json::Value;
@@ -205,9 +205,9 @@ fn what_is_lost_without_each_capability_is_said() {
     if !is_root_or_skip("only root can give capabilities to another user") {
         return;
     }
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let Some(scene) = Scene::new() else {
         return;
     };
@@ -273,9 +273,9 @@ fn a_command_of_the_user_has_the_rights_that_the_user_gave() {
     if !is_root_or_skip("only root can give capabilities to another user") {
         return;
     }
-    let Some(_machine) = shared_machine() else {
+    if !can_sample() {
         return;
-    };
+    }
     let Some(scene) = Scene::new() else {
         return;
     };

@@ -1,5 +1,5 @@
-//! What the end-to-end tests share: the program under test, programs to watch, and
-//! the right to use the machine, which only one test at a time may have.
+//! What the end-to-end tests share: the program under test, and programs to watch. Tests run
+//! beside each other, and beside whatever else the machine does: each looks at programs of its own.
 
 /// The dialog of `--plain`.
 pub mod dialog;
@@ -19,8 +19,8 @@ pub mod tmux;
 pub mod traced;
 
 use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Seek as _};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -54,45 +54,17 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
-/// The right to use the machine: for one test alone, or for several that do not disturb each
-/// other. Tests of other processes wait for it as well.
-pub struct Machine(#[expect(dead_code, reason = "held, not used")] File);
-
-/// Returns the machine for one test alone, which counts what all of it does, or loads it heavily.
-/// Returns None if the rights to sample are missing, and prints that.
-pub fn machine() -> Option<Machine> {
-    lock_machine(File::lock)
-}
-
-/// Returns the machine together with other tests: for a test that counts shares of its own
-/// programs, or how something ends, and needs no CPU for itself.
-pub fn shared_machine() -> Option<Machine> {
-    lock_machine(File::lock_shared)
-}
-
-fn lock_machine(lock: impl FnOnce(&File) -> io::Result<()>) -> Option<Machine> {
+/// Returns whether the rights to sample are there. Prints it if they are missing.
+pub fn can_sample() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
-    let possible = *POSSIBLE.get_or_init(|| {
+    let is_possible = *POSSIBLE.get_or_init(|| {
         let doctor = proftop(&["doctor"]).output().expect("doctor runs");
         doctor.status.success()
     });
-    if !possible {
+    if !is_possible {
         skip("needs root, or CAP_BPF and CAP_PERFMON: see `proftop doctor`");
-        return None;
     }
-    // Two locks, the first held only while the second is waited for. Otherwise tests that share
-    // the machine would keep coming in before a test that wants it alone.
-    let door = lock_file("/sys/devices/system/cpu/possible");
-    door.lock().expect("the lock");
-    let machine = lock_file("/sys/devices/system/cpu/online");
-    lock(&machine).expect("the lock");
-    Some(Machine(machine))
-}
-
-/// Opens a file of the kernel: a lock on it holds for all users and all builds of the machine, and
-/// leaves no file behind.
-fn lock_file(path: &str) -> File {
-    File::open(path).expect("the kernel has it")
+    is_possible
 }
 
 /// Calls `work` with each item, some at a time: work that mostly waits need not do so one after
