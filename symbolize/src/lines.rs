@@ -47,7 +47,10 @@ impl Lines {
         bytes_max: u64,
     ) -> Result<Option<Lines>, OpenError> {
         let object = separate.as_ref().unwrap_or(main);
-        let table = WholeTable::find(TableKey::new(main, object), cache);
+        // A parser process has no cache, and may not even ask as which user it runs, which a key
+        // depends on.
+        let key = cache.and_then(|_| TableKey::new(main, object));
+        let table = WholeTable::find(key, cache);
         let info = if table.is_there() {
             None
         } else {

@@ -256,3 +256,22 @@ fn seen_one_run_after_the_other() {
         }
     });
 }
+
+#[test]
+fn another_users_program_has_source_lines() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let Some(programs) = Programs::new() else {
+        return;
+    };
+    let forged = programs.start_forged();
+    let pid = forged.pid().to_string();
+    let mut command = proftop(&[
+        "-b", "--format", "json", "-F", "499", "-d", "0.5", "-p", &pid,
+    ]);
+    reports_until(&mut command, "a source line", |reports| {
+        let mut functions = reports.iter().flat_map(|report| list(report, "functions"));
+        functions.any(|row| row["name"] == "forged_leaf" && row["file"].is_string())
+    });
+}
