@@ -22,6 +22,9 @@ pub fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
         "-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned(),
         // Functions with identical code are merged.
         "-Clink-arg=-Wl,--icf=all".to_owned(),
+        // So are constants, and the tables by which unwinding finds what to drop: nothing here
+        // tells two of them apart by their addresses.
+        "-Clink-arg=-Wl,--ignore-data-address-equality".to_owned(),
         format!("--remap-path-prefix={}=/proftop", root.display()),
         format!("--remap-path-prefix={}=/build", folder.display()),
         format!("--remap-path-prefix={}=/cargo", home.display()),
