@@ -43,7 +43,7 @@ fn control(version: &str, kilobytes: usize) -> String {
         "Package: proftop\n\
          Version: {version}\n\
          Architecture: amd64\n\
-         Maintainer: the maintainers of proftop <maintainers@users.noreply.a-seed-0bc8a8e8.example>\n\
+         Maintainer: the maintainers of proftop <maintainers@proftop.invalid>\n\
          Installed-Size: {kilobytes}\n\
          Recommends: libcap2-bin\n\
          Suggests: debuginfod\n\
