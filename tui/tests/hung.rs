@@ -60,6 +60,12 @@ impl Scene {
             return None;
         }
         let (folder, program) = program()?;
+        // In a chroot(1), for example, the root is no mount whose propagation could be changed.
+        let tried = Command::new("unshare").args(["-m", "true"]).status();
+        if !tried.is_ok_and(|status| status.success()) {
+            skip("no namespace of mounts can be made");
+            return None;
+        }
         let fuse = Fuse::mount(fs::read(&program).expect("it was made"))
             .map_err(|why| skip(&why))
             .ok()?;
