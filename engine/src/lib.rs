@@ -36,11 +36,11 @@ pub use symbolize::demangle::shown;
 
 use model::Model;
 use probe::ask_kernel;
+use probe::channel::{Receiver, channel, sync_channel};
 use probe::confine::{self, Duty};
 use sampler::Ready;
 use snapshot::Snapshot;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};

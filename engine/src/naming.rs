@@ -15,6 +15,7 @@ mod requests;
 
 use crate::alike::no_name;
 use jit::{Jit, Waiting};
+use probe::channel::{Receiver, Sender, channel};
 use probe::confine::{self, Duty};
 use probe::{Module, ModuleKind, PythonNames};
 use profile::{Frame, FrameId, ModuleId, NameState};
@@ -22,7 +23,6 @@ use requests::Requests;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;

@@ -3,9 +3,9 @@
 
 use crate::probes::Message;
 use faults::Patience;
+use probe::channel::{Receiver, Sender, SyncSender};
 use probe::{Batch, Source};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
 /// Maximum time between two readings of the source; it is read earlier when much happens. The ring

@@ -8,10 +8,10 @@
 //! runs, every request is a look-up in it.
 
 use super::naming::NamedModule;
+use probe::channel::{Receiver, RecvTimeoutError, Sender, channel};
 use probe::confine::{self, Duty};
 use profile::{Frame, FrameId, ModuleId, SourceFrame};
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};

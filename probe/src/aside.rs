@@ -1,12 +1,12 @@
 //! Work done *aside*: on a thread of its own, because it may block on a target and its caller must
 //! not wait.
 
+use crate::channel::{Receiver, Sender, channel};
 use crate::confine::{self, Duty};
 use crate::shares::FairQueue;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -101,7 +101,11 @@ impl<Work> Shared<Work> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run<Answer>(&self, answers: &Sender<Answer>, mut work: impl FnMut(Work) -> Option<Answer>) {
+    fn run<Answer: Send + 'static>(
+        &self,
+        answers: &Sender<Answer>,
+        mut work: impl FnMut(Work) -> Option<Answer>,
+    ) {
         while let Some((user, wanted)) = self.next() {
             let begun = Instant::now();
             let answer = work(wanted);

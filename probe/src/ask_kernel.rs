@@ -2,9 +2,9 @@
 //! (BPF programs of other users, kernel memory). Other threads, which parse untrusted data, send it
 //! their queries. It also starts threads that need such rights and are created late.
 
+use crate::channel::{Sender, channel};
 use crate::confine::{self, Duty};
 use std::io;
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 type Question = Box<dyn FnOnce() + Send>;
@@ -22,7 +22,7 @@ pub fn start() -> io::Result<()> {
         .name("kernel".into())
         .spawn(move || {
             confine::thread(Duty::AskingKernel);
-            for question in asked {
+            for question in asked.iter() {
                 _ = faults::catch("asking the kernel", question);
             }
         })?;

@@ -20,6 +20,7 @@ mod bpf_programs;
 mod btf;
 mod bytes;
 pub mod cgroup;
+pub mod channel;
 pub mod child;
 mod clocks;
 pub mod confine;

@@ -673,9 +673,9 @@ mod tests {
         unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
         // SAFETY: a call without arguments.
         let thread = unsafe { libc::pthread_self() };
-        let (begin, begins) = std::sync::mpsc::sync_channel::<()>(0);
+        let (begin, begins) = crate::channel::sync_channel::<()>(0);
         let signals = std::thread::spawn(move || {
-            for () in begins {
+            for () in begins.iter() {
                 for _ in 0..interrupted::ATTEMPTS / 2 {
                     std::thread::sleep(std::time::Duration::from_millis(1));
                     // SAFETY: that thread waits for this one before it ends.

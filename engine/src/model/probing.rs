@@ -7,12 +7,12 @@ use crate::probes::{
     Reach, Stack, cut_of,
 };
 use crate::sampler::Wish;
+use probe::channel::Sender;
 use profile::probes::ProbeLog;
 use profile::{Frame, ModuleId, ProcessId};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use symbolize::Symbolizer;
 
 /// The probes of a run.

@@ -4,10 +4,10 @@ use crate::host;
 use crate::sampler::Wish;
 use crate::settings::Settings;
 use crate::snapshot::{Sampler, Source};
+use probe::channel::Sender;
 use probe::{EngineKind, SourceInfo};
 use profile::{Host, Info, Rates};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The description of the source, and the channel for changing its rate.

@@ -12,10 +12,10 @@ use super::suggest::{Suggested, suggest};
 use super::wanted::Wanted;
 use crate::naming::{NamedModule, names_of};
 use probe::call::Caution;
+use probe::channel::{Receiver, Sender, channel};
 use probe::confine::{self, Duty};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use symbolize::Symbolizer;
 

@@ -13,12 +13,12 @@ use engine::snapshot::Snapshot;
 use engine::{
     Command, Consent, Engine, FirstProbes, LineReading, MakeSource, Rows, Schedule, Settings,
 };
+use probe::channel::Sender;
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use probe::confine::{self, Duty};
 use probe::memory::room::Room;
 use profile::{Filter, Limits};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
 /// A running engine, and the command that it samples, if one was started.
@@ -108,7 +108,7 @@ pub fn start(
         schedule,
     };
     let (ready, started) = release_when_ready(held);
-    let (commands, received) = std::sync::mpsc::channel();
+    let (commands, received) = probe::channel::channel();
     let engine = Engine::start(
         settings,
         source(config, &target, sampler, calls, room),

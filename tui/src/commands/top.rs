@@ -13,12 +13,12 @@ use crate::{kept, plain, run, terminal};
 use engine::process_end;
 use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
 use engine::{Command, Consent, Schedule};
+use probe::channel::Sender;
 use probe::child::{RunningCommand, StartError};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 

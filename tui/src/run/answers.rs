@@ -2,11 +2,11 @@
 
 use crate::code::{Body, FileLibrary, Library, SourceMap, Wanted};
 use crate::desk::{Answer, Lane, Question};
+use probe::channel::{Receiver, RecvTimeoutError, Sender, channel};
 use probe::confine::{self, Duty};
 use profile::Cancel;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::mpsc;

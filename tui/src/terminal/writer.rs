@@ -4,8 +4,8 @@
 //! wait in a queue.
 
 use super::painter::write_all;
+use probe::channel::{SyncSender, sync_channel};
 use probe::confine::{self, Duty};
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -28,7 +28,7 @@ impl Writer {
             .name("writer".into())
             .spawn(move || {
                 confine::thread(Duty::Waiting);
-                for frame in waiting {
+                for frame in waiting.iter() {
                     // If writing panics, the frame is drawn again with the next one.
                     let written = faults::catch("writing to the terminal", || write_all(&frame));
                     if done.send(written.unwrap_or(Ok(()))).is_err() {

@@ -6,10 +6,10 @@ use crate::probes::finder::Answer;
 use crate::probes::order::ProbeOrder;
 use crate::probes::shown::{OnCpu, Probes};
 use probe::call::Calls;
+use probe::channel::Sender;
 use profile::Ending;
 use profile::probes::ProbeLog;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 /// A message to the thread.
 pub enum Message {

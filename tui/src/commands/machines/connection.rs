@@ -6,10 +6,11 @@
 
 use crate::address::Address;
 use crate::failure::rights::quote;
+use probe::channel::{Receiver, channel};
 use probe::privilege::UserRights;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -99,7 +100,7 @@ pub struct Connection {
     began_ms: i64,
     complaints: Arc<Mutex<Vec<String>>>,
     /// The sender is dropped when there are no more complaints.
-    complained: mpsc::Receiver<()>,
+    complained: Receiver<()>,
 }
 
 impl Connection {
@@ -132,7 +133,7 @@ impl Connection {
         };
         let complaints = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&complaints);
-        let (open, complained) = mpsc::channel::<()>();
+        let (open, complained) = channel::<()>();
         let builder = thread::Builder::new().name("complaints".into());
         let started = builder.spawn(move || {
             let _open = open;

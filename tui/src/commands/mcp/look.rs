@@ -11,10 +11,10 @@ use crate::words::markdown;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
 use probe::Happening;
+use probe::channel::{RecvTimeoutError, channel};
 use profile::Cancel;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Default and maximum of the seconds to sample.

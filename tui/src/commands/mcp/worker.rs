@@ -5,10 +5,10 @@ use super::kept::Kept;
 use super::message::{self, Id};
 use super::protocol::ToolCall;
 use super::tools;
+use probe::channel::{Sender, channel};
 use profile::Cancel;
 use serde_json::Value;
 use std::io;
-use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -44,7 +44,7 @@ impl Worker {
         let (send, done) = unbounded_channel();
         thread::Builder::new().name("tools".into()).spawn(move || {
             let mut kept = Kept::new(allows_probes);
-            for call in received {
+            for call in received.iter() {
                 let work = || tools::run(&call.tool.wanted, &mut kept, &call.cancel);
                 let answer = faults::catch("running a tool", work)
                     .unwrap_or_else(|_| Err(MISTAKE.to_owned()));

@@ -5,9 +5,9 @@ use crate::condition::{Condition, Gauge, What};
 use crate::failure::Failure;
 use crate::user_files::UserFiles;
 use engine::snapshot::Snapshot;
+use probe::channel::{Receiver, Sender, channel};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
