@@ -174,9 +174,12 @@ impl DebugInfo {
             let read = reader.read_unit(unit, &self.split, extras.columns, &pool, scratch);
             read.map(|read| (unit, read))
         });
-        let mut read: Vec<_> = read.into_iter().map(|(_, read)| read).collect();
-        read.sort_unstable_by_key(|(unit, _)| *unit);
-        let mut units: Vec<ReadUnit> = read.into_iter().map(|(_, read)| read).collect();
+        let mut by_unit: Vec<Option<ReadUnit>> = Vec::new();
+        by_unit.resize_with(self.units.len(), || None);
+        for (_, (unit, read)) in read {
+            by_unit[unit] = Some(read);
+        }
+        let mut units: Vec<ReadUnit> = by_unit.into_iter().flatten().collect();
         elsewhere::resolve(&reader, &mut units, &pool, threads);
         let known = read_texts(&reader, pool, threads);
         drop(reader);

@@ -11,7 +11,9 @@ pub fn map<S: Default, T: Send>(
     work: impl Fn(usize, &mut S) -> Option<T> + Sync,
 ) -> Vec<(usize, T)> {
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(count));
+    let mut done: Vec<Option<T>> = Vec::new();
+    done.resize_with(count, || None);
+    let done = Mutex::new(done);
     let run = || {
         let mut mine = Vec::new();
         let mut state = S::default();
@@ -23,7 +25,9 @@ pub fn map<S: Default, T: Send>(
             mine.extend(work(index, &mut state).map(|result| (index, result)));
         }
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.extend(mine);
+        for (index, result) in mine {
+            done[index] = Some(result);
+        }
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.min(count).max(1) {
@@ -31,8 +35,10 @@ pub fn map<S: Default, T: Send>(
         }
         run();
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // The result does not depend on which thread finished first.
-    done.sort_unstable_by_key(|(index, _)| *index);
-    done
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let with_index = |(index, result): (usize, Option<T>)| Some((index, result?));
+    done.into_iter()
+        .enumerate()
+        .filter_map(with_index)
+        .collect()
 }

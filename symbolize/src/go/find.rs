@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 use super::header::{HEADER_BYTES, Header};
 use super::table::{MappedPart, is_plausible};
-use crate::object::Object;
+use crate::object::{Object, ProgramHeader};
 
 /// Maximum number of bytes that are searched. Files of Go have the table in their first read-only
 /// data; this limit is for all others.
@@ -50,9 +50,9 @@ fn by_scan(object: &Object) -> Option<(MappedPart, Header)> {
     let mut budget = SCAN_BYTES_MAX;
     let loads = object.program_headers().iter().filter(|s| s.is_load());
     // Data first. Old linkers put read-only data together with the code.
-    let mut segments: Vec<_> = loads.collect();
-    segments.sort_by_key(|segment| segment.is_executable());
-    for segment in segments {
+    let (code, data): (Vec<&ProgramHeader>, Vec<_>) =
+        loads.partition(|segment| segment.is_executable());
+    for segment in data.into_iter().chain(code) {
         let len = segment.filesz.min(budget);
         budget -= len;
         let found = scan(object, segment.offset, len, |offset| {
