@@ -5,7 +5,7 @@
 mod burn;
 mod common;
 
-use common::{Seen, alone, beside_others, only, unless_forbidden};
+use common::{Seen, only, unless_forbidden};
 use probe::{
     BpfSource, Config, Ending, Event, Missing, ModuleKind, PerfSource, PythonStats, Sample, Source,
     Target, WaitState,
@@ -246,7 +246,6 @@ fn sample(python: &Path, made: Made, engine: Engine) -> Option<(Seen, PythonStat
 
 #[test]
 fn stacks_are_what_the_program_says_of_itself() {
-    let _machine = beside_others();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -260,7 +259,6 @@ fn stacks_are_what_the_program_says_of_itself() {
 
 #[test]
 fn a_program_with_an_interpreter_inside_is_known_by_what_it_is() {
-    let _machine = beside_others();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/embedded.c");
     let mut programs = 0;
     for (version, python) in pythons() {
@@ -297,7 +295,6 @@ fn a_program_with_an_interpreter_inside_is_known_by_what_it_is() {
 
 #[test]
 fn what_perf_has_made_of_functions_is_walked_and_shown_once() {
-    let _machine = beside_others();
     let has_it = |python: &PathBuf| {
         let told = "import sys; sys.exit(not sys.is_stack_trampoline_active())";
         let mut command = Command::new(python);
@@ -320,7 +317,6 @@ fn what_perf_has_made_of_functions_is_walked_and_shown_once() {
 
 #[test]
 fn what_a_jit_runs_has_its_functions_and_lines() {
-    let _machine = beside_others();
     let has_it = |python: &PathBuf| {
         let told = "import sys; sys.exit(not sys._jit.is_enabled())";
         let mut command = Command::new(python);
@@ -348,7 +344,6 @@ fn what_a_jit_runs_has_its_functions_and_lines() {
 
 #[test]
 fn tasks_are_what_the_program_says_of_them() {
-    let _machine = beside_others();
     let mut interpreters = pythons();
     interpreters.retain(|version, _| tells_of_tasks(version));
     if interpreters.is_empty() {
@@ -366,7 +361,6 @@ fn tasks_are_what_the_program_says_of_them() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn stacks_and_tasks_are_right_without_bpf_loop() {
-    let _machine = beside_others();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -393,7 +387,6 @@ fn tells_of_tasks(version: &str) -> bool {
 /// and frames that cannot be read are missing.
 #[test]
 fn what_is_read_later_is_of_one_moment() {
-    let _alone = alone();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -457,7 +450,6 @@ fn what_is_read_later_is_of_one_moment() {
 
 #[test]
 fn a_process_is_known_before_it_is_sampled() {
-    let _alone = alone();
     let Some((_, python)) = pythons().pop_last() else {
         skip(NO_PYTHON);
         return;
@@ -483,7 +475,6 @@ fn a_process_is_known_before_it_is_sampled() {
 /// The program is a server that starts a thread for each request.
 #[test]
 fn threads_of_a_few_milliseconds_have_functions() {
-    let _machine = beside_others();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -538,7 +529,6 @@ fn threads_of_a_few_milliseconds_have_functions() {
 
 #[test]
 fn functions_of_other_interpreters_are_shown() {
-    let _machine = beside_others();
     let has_them = |python: &PathBuf| {
         let mut command = Command::new(python);
         let status = command
@@ -574,7 +564,6 @@ fn functions_of_other_interpreters_are_shown() {
 
 #[test]
 fn threads_are_called_as_their_programs_call_them() {
-    let _machine = beside_others();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -624,7 +613,6 @@ fn threads_are_called_as_their_programs_call_them() {
 
 #[test]
 fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
-    let _alone = alone();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -674,7 +662,6 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
 
 #[test]
 fn samples_say_whether_their_thread_had_the_global_lock() {
-    let _alone = alone();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -703,7 +690,6 @@ fn samples_say_whether_their_thread_had_the_global_lock() {
 
 #[test]
 fn who_only_says_that_it_is_python_harms_nobody() {
-    let _alone = alone();
     let scratch = Scratch::new();
     let (program, go) = (scratch.join("worker"), scratch.join("go"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/pretends.c");

@@ -6,25 +6,16 @@ use probe::{Counters, Ending, ModuleKind, Sample, Source, Target, now_ns};
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use test_support::{Process, skip, wait_for, wait_until};
 
-static MACHINE: RwLock<()> = RwLock::new(());
+static MACHINE: Mutex<()> = Mutex::new(());
 
-/// Excludes all other tests: for a test that counts what the whole machine does.
-pub fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE
-        .write()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Lets other tests run at the same time: for a test that observes a program of its own, however
-/// busy the machine is.
-pub fn beside_others() -> RwLockReadGuard<'static, ()> {
-    MACHINE
-        .read()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+/// Excludes the other tests of this program: for a test that samples its own process, or counts
+/// what the whole machine does.
+pub fn alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the result of starting; `None`, with a message, if rights are missing.
