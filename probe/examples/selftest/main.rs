@@ -4,6 +4,7 @@
 //! the only program of a virtual machine: `cargo xtask kernels` builds it and boots it on
 //! the kernels that it is given.
 
+mod faults;
 mod own_machine;
 mod wakers;
 
@@ -76,6 +77,7 @@ fn test() -> ExitCode {
     }
 }
 
+/// By BPF: what runs, what waits, and page faults, where the kernel has `bpf_loop`.
 fn by_bpf(config: &Config) -> Result<(), String> {
     let mut config = config.clone();
     let mut started = BpfSource::start(&config);
@@ -93,7 +95,12 @@ fn by_bpf(config: &Config) -> Result<(), String> {
     if over {
         return Err("too much to verify".into());
     }
-    watch(&mut source, config.waits)
+    watch(&mut source, config.waits)?;
+    drop(source);
+    if config.waits {
+        faults::check(&config)?;
+    }
+    Ok(())
 }
 
 fn by_perf(config: &Config) -> Result<(), String> {
