@@ -171,12 +171,14 @@ fn text_and_csv_say_the_same() {
     }
     let burn = burning(1);
     let pid = burn.pid().to_string();
-    let shared = ["-b", "-n", "1", "-d", "2", "-F", "1999", "-p", &pid];
-    // The load has the lowest priority: in two seconds it may get too few samples.
+    // The load runs behind others: on a busy machine it has few samples in two seconds.
     let report_of = |format: &str, samples_in: fn(&str) -> Option<&str>| {
-        let mut report = String::new();
+        let (mut report, mut seconds) = (String::new(), 2);
         wait_until("a report with a hundred samples", || {
-            report = text(&run(proftop(&shared).args(["--format", format])).stdout);
+            let line = format!("-b -n 1 -d {seconds} -F 1999 -p {pid} --format {format}");
+            let words: Vec<&str> = line.split(' ').collect();
+            report = text(&run(&mut proftop(&words)).stdout);
+            seconds *= 2;
             let samples = samples_in(&report).map(|number| number.replace(',', ""));
             samples.is_some_and(|number| number.parse::<u64>().expect("a number") >= 100)
         });
