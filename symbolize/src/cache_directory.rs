@@ -25,13 +25,21 @@ const UNFINISHED_SECONDS: i64 = 3600;
 /// use.
 const USE_COUNTS_FOR: Duration = Duration::from_secs(600);
 
-/// The default directory for caches: `/var/cache` for root, else `XDG_CACHE_HOME`, or `~/.cache`.
+/// The variable that names another directory for caches than [`default_base`] does otherwise. Tests
+/// set it, so that they leave nothing behind, and find nothing that an earlier build has made.
+const VARIABLE: &str = "PROFTOP_CACHE";
+
+/// The default directory for caches: `PROFTOP_CACHE`, or `/var/cache` for root and for others
+/// `XDG_CACHE_HOME` or `~/.cache`.
 pub fn default_base() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let from_variable = |name| std::env::var_os(name).map(PathBuf::from).and_then(absolute);
+    if let Some(base) = from_variable(VARIABLE) {
+        return Some(base);
+    }
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/var/cache"));
     }
-    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let from_variable = |name| std::env::var_os(name).map(PathBuf::from).and_then(absolute);
     from_variable("XDG_CACHE_HOME").or_else(|| Some(from_variable("HOME")?.join(".cache")))
 }
 

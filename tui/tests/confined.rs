@@ -97,7 +97,7 @@ fn caches() -> (tempfile::TempDir, PathBuf) {
 
 fn sampling(caches: &Path) -> test_support::Process {
     let mut command = proftop(&["-b", "-d", "0.5", "--format", "json"]);
-    command.env("XDG_CACHE_HOME", caches);
+    command.env("PROFTOP_CACHE", caches);
     start_sampling(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
@@ -132,7 +132,7 @@ fn so_have_those_of_the_screen() {
     let mut terminal = Pty::open(80, 24);
     let mut command = proftop(&[]);
     command
-        .env("XDG_CACHE_HOME", caches)
+        .env("PROFTOP_CACHE", caches)
         .env("TERM", "xterm-256color");
     terminal.attach(&mut command);
     let process = start_sampling(&mut command);

@@ -104,7 +104,7 @@ impl Container {
         let mut command = proftop(&[
             "-b", "--format", "json", "-F", "499", "-d", "0.5", "-p", &pid,
         ]);
-        command.env("XDG_CACHE_HOME", self.path("tables"));
+        command.env("PROFTOP_CACHE", self.path("tables"));
         let hottest = |reports: &[Value]| {
             let is_settled = |report: &&Value| report["pending"] == 0 && report["samples"] != 0;
             let report = reports.iter().rfind(is_settled)?;

@@ -103,7 +103,7 @@ impl Fixture {
             .env("DEBUGINFOD_CACHE_PATH", self.cache())
             .env("DEBUGINFOD_MAXSIZE", "4194304")
             .env("DEBUGINFOD_MAXTIME", "2")
-            .env("XDG_CACHE_HOME", self.path("tables"))
+            .env("PROFTOP_CACHE", self.path("tables"))
             .env_remove("http_proxy")
             .env("no_proxy", "127.0.0.1");
         command

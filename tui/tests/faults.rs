@@ -50,7 +50,7 @@ fn a_mistake_costs_reports_one_piece_of_work() {
         let args = ["-b", "--format", "json", "-d", "1", "-n", "2", "-F", "499"];
         let mut command = proftop(&args);
         command.args(["--engine", engine, "-p", &pid]);
-        command.env("XDG_CACHE_HOME", home.path());
+        command.env("PROFTOP_CACHE", home.path());
         command.env("PROFTOP_TEST_FAULTS", work);
         let output = run(&mut command);
         let said = text(&output.stderr);
@@ -88,7 +88,7 @@ fn a_mistake_does_not_end_the_screen() {
         let errors = folder.path().join("errors");
         let burn = burn_str();
         terminal.type_line(&format!(
-            "XDG_CACHE_HOME={home} XDG_STATE_HOME={home} PROFTOP_TEST_FAULTS=\"{work}\" \
+            "PROFTOP_CACHE={home} XDG_STATE_HOME={home} PROFTOP_TEST_FAULTS=\"{work}\" \
              {PROFTOP} -F 499 -- {burn} 60 2>{}",
             errors.display()
         ));

@@ -67,7 +67,7 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
     let args = ["-b", "--format", "json", "-d", "1", "-F", "499", "-p", &pid];
     let output = folder.path().join("reports");
     let mut command = proftop(&args);
-    command.env("XDG_CACHE_HOME", folder.path());
+    command.env("PROFTOP_CACHE", folder.path());
     command.stdout(fs::File::create(&output).expect("a file"));
     command.stderr(Stdio::null());
     let mut sampling = Process::start(&mut command);

@@ -41,7 +41,7 @@ impl Home {
     fn proftop(&self, args: &[&str]) -> Command {
         let mut command = Command::new(self.folder.path().join("proftop"));
         command.args(args).current_dir(self.folder.path());
-        for variable in ["PROFTOP_CONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+        for variable in ["PROFTOP_CONFIG", "XDG_STATE_HOME", "PROFTOP_CACHE"] {
             command.env(variable, "/dev/null");
         }
         // SAFETY: between fork and exec there are system calls only.

@@ -157,7 +157,7 @@ impl Scene {
     fn proftop(&self, args: &[&str], capabilities: CapabilitySet) -> Command {
         let mut command = Command::new(&self.proftop);
         command.args(args);
-        for variable in ["PROFTOP_CONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+        for variable in ["PROFTOP_CONFIG", "XDG_STATE_HOME", "PROFTOP_CACHE"] {
             command.env(variable, "/dev/null");
         }
         // SAFETY: between fork and exec there are system calls only.

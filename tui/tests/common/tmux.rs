@@ -123,6 +123,9 @@ impl Drop for Terminal {
         if std::thread::panicking() {
             println!("the last screen:\n{}", self.last.borrow());
         }
+        let socket = self.tmux(&["display-message", "-p", "#{socket_path}"]);
         self.tmux(&["kill-server"]);
+        // The server leaves it.
+        _ = std::fs::remove_file(socket.trim_end());
     }
 }
