@@ -3,6 +3,7 @@
 use super::header::Layout;
 use super::pc_values::value_at;
 use super::table::Table;
+use crate::bytes::u32_in;
 
 /// Maximum number of pcdata tables and of funcdata entries: real functions have about ten.
 const TABLES_MAX: u32 = 64;
@@ -10,6 +11,9 @@ const TABLES_MAX: u32 = 64;
 /// Index of `PCDATA_InlTreeIndex` and of `FUNCDATA_InlTree` since Go 1.16.
 const INLINE_INDEX: u32 = 2;
 const INLINE_TREE: u32 = 3;
+
+/// Length of what is read at once: the record, and lists of ordinary length.
+const RECORD_BYTES: usize = 128;
 
 /// The record of one function; see the module.
 #[derive(Debug, Clone, Copy)]
@@ -50,13 +54,8 @@ impl Function {
             Layout::Go1_2 | Layout::Go1_16 => 8,
             Layout::Go1_18 | Layout::Go1_20 => 4,
         };
-        // The words after the entry, of which layouts have eight to ten.
-        let mut words = [0; 40];
-        let have = table.read(offset.checked_add(entry)?, &mut words);
-        let word = |index: usize| {
-            let bytes = words[..have].get(index * 4..)?.first_chunk()?;
-            Some(u32::from_le_bytes(*bytes))
-        };
+        let record = Record::read(table, offset.checked_add(entry)?);
+        let word = |index: u64| record.u32(index * 4);
         let mut function = Function {
             start,
             end,
@@ -71,15 +70,16 @@ impl Function {
         if layout == Layout::Go1_2 || is_empty {
             return (!is_empty).then_some(function);
         }
+        // Layouts have nine or ten words after the entry; then come the lists.
         function.unit = word(7)?;
         let last = if layout == Layout::Go1_20 { 9 } else { 8 };
         let numbers = word(6)?.min(TABLES_MAX);
         let data = (word(last)? >> 24).min(TABLES_MAX);
-        let numbers_at = offset + entry + (last as u64 + 1) * 4;
+        let numbers_at = (last + 1) * 4;
         if numbers > INLINE_INDEX && data > INLINE_TREE {
-            let index = table.u32(numbers_at + u64::from(INLINE_INDEX) * 4)?;
+            let index = record.u32(numbers_at + u64::from(INLINE_INDEX) * 4)?;
             function.inline_index = Some(index).filter(|offset| *offset != 0);
-            function.inline_tree = tree(table, numbers_at + u64::from(numbers) * 4);
+            function.inline_tree = tree(&record, numbers_at + u64::from(numbers) * 4);
         }
         Some(function)
     }
@@ -121,19 +121,51 @@ impl Function {
     }
 }
 
-/// Returns the place of the inline tree, from the list of data that starts at `data_at`.
-fn tree(table: &Table, data_at: u64) -> Option<u64> {
+/// Returns the place of the inline tree, from the list of data that starts at `data_at` of the
+/// record.
+fn tree(record: &Record<'_>, data_at: u64) -> Option<u64> {
     let index = u64::from(INLINE_TREE);
-    match table.header.layout {
+    match record.table.header.layout {
         Layout::Go1_2 | Layout::Go1_16 => {
-            let at = data_at.next_multiple_of(8) + index * 8;
-            let low = u64::from(table.u32(at)?);
-            let addr = low | u64::from(table.u32(at + 4)?) << 32;
+            // Addresses are aligned in the table.
+            let list = (record.offset + data_at).next_multiple_of(8) - record.offset;
+            let at = list + index * 8;
+            let low = u64::from(record.u32(at)?);
+            let addr = low | u64::from(record.u32(at + 4)?) << 32;
             (addr != 0).then_some(addr)
         }
         Layout::Go1_18 | Layout::Go1_20 => {
-            let offset = table.u32(data_at + index * 4)?;
+            let offset = record.u32(data_at + index * 4)?;
             (offset != u32::MAX).then_some(offset.into())
         }
+    }
+}
+
+/// The record without the entry, with as much behind it as mostly has its lists: one read.
+struct Record<'t> {
+    table: &'t Table,
+    /// Its offset in the table.
+    offset: u64,
+    bytes: [u8; RECORD_BYTES],
+    have: usize,
+}
+
+impl<'t> Record<'t> {
+    fn read(table: &'t Table, offset: u64) -> Record<'t> {
+        let mut bytes = [0; RECORD_BYTES];
+        let have = table.read(offset, &mut bytes);
+        Record {
+            table,
+            offset,
+            bytes,
+            have,
+        }
+    }
+
+    /// Returns the number of 4 bytes at a distance from its start; `None` if the table ends before.
+    fn u32(&self, at: u64) -> Option<u32> {
+        let read = u32_in(&self.bytes[..self.have], usize::try_from(at).ok()?);
+        let beyond = || self.table.u32(self.offset.checked_add(at)?);
+        read.or_else(beyond)
     }
 }

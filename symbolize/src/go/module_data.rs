@@ -34,12 +34,8 @@ impl ModuleData {
                 && words[NAMES] == place.addr.wrapping_add(header.names)
                 && words[LIST] == place.addr.wrapping_add(header.list)
         };
-        let places = pointers.to(place.addr);
-        let records = places.into_iter().filter_map(|at| pointers.words(at));
-        records
-            .into_iter()
-            .find(is_record)
-            .map(|words| ModuleData { words })
+        let words = pointers.find_to(place.addr, |at| pointers.words(at).filter(is_record))?;
+        Some(ModuleData { words })
     }
 
     /// Start of the text.

@@ -41,20 +41,37 @@ impl<'o> Pointers<'o> {
         }
     }
 
-    /// Returns the addresses that hold the pointer `target`.
-    pub fn to(&self, target: u64) -> Vec<u64> {
+    /// Returns the first result of `accept` for an address that holds the pointer `target`. The
+    /// addresses that relocations set come first, then those of the last segment: what the runtime
+    /// changes is there, and it is small.
+    pub fn find_to<T>(&self, target: u64, accept: impl Fn(u64) -> Option<T>) -> Option<T> {
         let relocated = self.each().filter(|(_, pointer)| *pointer == target);
-        let mut places: Vec<u64> = relocated.map(|(at, _)| at).take(PLACES_MAX).collect();
+        let mut relocated = relocated.map(|(at, _)| at).take(PLACES_MAX);
+        let found = relocated.find_map(&accept);
+        if found.is_some() {
+            return found;
+        }
         let mut budget = SCAN_BYTES_MAX;
-        for segment in self.object.program_headers() {
+        let mut places = PLACES_MAX;
+        for segment in self.object.program_headers().iter().rev() {
             if !segment.is_load() || segment.is_executable() {
                 continue;
             }
             let len = segment.filesz.min(budget);
             budget -= len;
-            self.scan(segment.offset, segment.vaddr, len, target, &mut places);
+            let found = self.scan(segment.offset, len, target, |within| {
+                let place = segment.vaddr.wrapping_add(within);
+                if !place.is_multiple_of(8) || places == 0 {
+                    return None;
+                }
+                places -= 1;
+                accept(place)
+            });
+            if found.is_some() || places == 0 {
+                return found;
+            }
         }
-        places
+        None
     }
 
     /// Reads words from an address on.
@@ -86,29 +103,36 @@ impl<'o> Pointers<'o> {
             .map(|entry| (u64_at(entry, 0), u64_at(entry, 16)))
     }
 
-    fn scan(&self, offset: u64, addr: u64, len: u64, target: u64, places: &mut Vec<u64>) {
+    /// Calls `take` with the distance from `offset` of each place in the file that holds the
+    /// pointer, until it returns something.
+    fn scan<T>(
+        &self,
+        offset: u64,
+        len: u64,
+        target: u64,
+        mut take: impl FnMut(u64) -> Option<T>,
+    ) -> Option<T> {
         let finder = target.to_le_bytes();
         let finder = memchr::memmem::Finder::new(&finder);
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut done = 0;
-        while done < len && places.len() < PLACES_MAX {
+        while done < len {
             let want = (len - done).min(CHUNK_BYTES as u64) as usize;
             let have = self
                 .object
                 .source()
                 .read_some(offset + done, &mut buffer[..want]);
-            for at in finder.find_iter(&buffer[..have]) {
-                let place = addr.wrapping_add(done + at as u64);
-                if place.is_multiple_of(8) && places.len() < PLACES_MAX {
-                    places.push(place);
-                }
+            let mut found = finder.find_iter(&buffer[..have]);
+            if let Some(found) = found.find_map(|at| take(done + at as u64)) {
+                return Some(found);
             }
             if have < CHUNK_BYTES {
-                return;
+                break;
             }
             // Segments need not begin at a multiple of 8.
             done += have as u64 - 7;
         }
+        None
     }
 }
 
