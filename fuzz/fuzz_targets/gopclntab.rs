@@ -18,7 +18,10 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(symbols.heap_bytes() <= 2 * bytes.len());
     for start in symbols.starts().take(32) {
         for within in [0, 1, 0x15, 0x1000] {
-            let chain = symbols.find(LinkAddr(start.0.wrapping_add(within)));
+            let addr = LinkAddr(start.0.wrapping_add(within));
+            let chain = symbols.find(addr);
+            let complete = symbols.find_complete(addr);
+            assert!(complete.is_none_or(|complete| complete == chain));
             assert!(chain.len() <= 65);
             assert!(chain.iter().all(|frame| frame.short_name().len() <= 4096));
         }

@@ -38,6 +38,24 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Returns the same error for another caller. Of the operating system's error only the kind is
+    /// kept.
+    pub(crate) fn again(&self) -> OpenError {
+        match self {
+            OpenError::Read { what, source } => OpenError::Read {
+                what,
+                source: source.kind().into(),
+            },
+            OpenError::Write { source } => OpenError::Write {
+                source: source.kind().into(),
+            },
+            OpenError::NotElf => OpenError::NotElf,
+            OpenError::Unsupported => OpenError::Unsupported,
+            OpenError::Damaged(what) => OpenError::Damaged(what),
+            OpenError::Refused(what) => OpenError::Refused(what),
+        }
+    }
+
     /// Converts the error to the reason that is stored for missing names.
     pub fn reason(&self) -> Reason {
         match self {

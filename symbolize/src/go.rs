@@ -14,7 +14,9 @@
 //! | `depths` | stack depth at each address, for unwinding |
 //! | `inline` | which functions were inlined at an address |
 //! | `frame` | the result of a look-up |
+//! | `complete` | whether a result lacks nothing that debug information could have |
 
+mod complete;
 pub(crate) mod depths;
 mod find;
 mod frame;

@@ -1,11 +1,14 @@
 //! Answers everything about an address of one file, for callers that ask about a file and not about
 //! a running process: from the file and its debug files, or from a table made of them earlier.
 
+mod late_info;
+
 use std::io::Write;
 use std::sync::Arc;
 
+use late_info::LateInfo;
+
 use crate::debug_file::DebugFiles;
-use crate::dwarf::DebugInfo;
 use crate::foreign::ForeignSymbols;
 use crate::object::Object;
 use crate::table::pool::KnownTexts;
@@ -20,7 +23,7 @@ pub struct Resolver(Source);
 enum Source {
     File {
         symbols: Box<ElfSymbols>,
-        info: Option<Box<DebugInfo>>,
+        info: Box<LateInfo>,
     },
     Table(Arc<Table>),
     /// A file of another system, which has functions only.
@@ -52,7 +55,9 @@ pub struct ResolvedFrame {
 }
 
 impl Resolver {
-    /// Reads a file. Units of its debug information are read on demand.
+    /// Reads a file. Units of its debug information are read on demand. If it is a Go program, its
+    /// sections are too: most addresses are answered from Go's own table, and to inflate them takes
+    /// several times as long as everything else.
     pub fn of_file(
         main: Object,
         files: impl Fn() -> DebugFiles,
@@ -63,9 +68,11 @@ impl Resolver {
         } else {
             files().separate(&main)
         };
-        let debug = separate.as_ref().unwrap_or(&main);
-        let info = DebugInfo::read(debug, files(), bytes_max)?.map(Box::new);
         let symbols = Box::new(ElfSymbols::with_debug_files(main, &files())?);
+        let info = Box::new(LateInfo::new(separate, files(), bytes_max));
+        if symbols.go().is_none() {
+            info.read(symbols.object())?;
+        }
         Ok(Resolver(Source::File { symbols, info }))
     }
 
@@ -97,12 +104,21 @@ impl Resolver {
         }
     }
 
-    /// Whether the file has line information.
+    /// Whether the file has debug information that can be read, and so lines.
     pub fn has_lines(&self) -> bool {
         match &self.0 {
-            Source::File { info, .. } => info.is_some(),
+            Source::File { symbols, info } => info.get(symbols.object()).is_some(),
             Source::Table(table) => table.ranges() > 1,
             Source::Foreign(_) => false,
+        }
+    }
+
+    /// Why the debug information that an address needed could not be read; `None` if it was read, or
+    /// not needed.
+    pub fn failure(&self) -> Option<&OpenError> {
+        match &self.0 {
+            Source::File { info, .. } => info.failure(),
+            Source::Table(_) | Source::Foreign(_) => None,
         }
     }
 
@@ -111,11 +127,7 @@ impl Resolver {
         match &self.0 {
             Source::File { symbols, info } => {
                 let symbol = symbols.find_link(addr).map(|symbol| symbol.name.to_vec());
-                let table = info.as_ref().and_then(|info| info.table_at(addr));
-                let mut frames = table.map_or_else(Vec::new, |table| frames(&table, addr));
-                if frames.is_empty() {
-                    frames = go_frames(symbols, addr);
-                }
+                let frames = file_frames(symbols, info, addr);
                 let own = frames.last().map(|own| own.function.clone());
                 let own = own.filter(|own| !own.is_empty());
                 Resolved {
@@ -158,7 +170,10 @@ impl Resolver {
     /// Writes the table of [`Resolver::to_table`] to `sink` while it is made.
     pub fn write_table(&self, threads: usize, sink: &mut dyn Write) -> Result<(), OpenError> {
         let (symbols, info) = match &self.0 {
-            Source::File { symbols, info } => (&**symbols as &dyn Symbols, info.as_ref()),
+            Source::File { symbols, info } => {
+                let info = info.read(symbols.object())?;
+                (&**symbols as &dyn Symbols, info)
+            }
             Source::Foreign(symbols) => (&**symbols as &dyn Symbols, None),
             Source::Table(_) => return Err(OpenError::Refused("it is a table already")),
         };
@@ -187,16 +202,38 @@ fn frames(table: &Table, addr: LinkAddr) -> Vec<ResolvedFrame> {
     table.find(addr).map(frame).collect()
 }
 
+/// Returns the frames at an address of a file: from a Go program's own table if that lacks nothing,
+/// or else from debug information, or from what the table has.
+fn file_frames(symbols: &ElfSymbols, info: &LateInfo, addr: LinkAddr) -> Vec<ResolvedFrame> {
+    let complete = symbols.go().and_then(|go| go.find_complete(addr));
+    if let Some(complete) = complete {
+        let frame = |frame: GoFrame| go_frame(frame.name, frame.file, frame.line);
+        return complete.into_iter().map(frame).collect();
+    }
+    let info = info.get(symbols.object());
+    let table = info.and_then(|info| info.table_at(addr));
+    let by_info = table.map_or_else(Vec::new, |table| frames(&table, addr));
+    if by_info.is_empty() {
+        go_frames(symbols, addr)
+    } else {
+        by_info
+    }
+}
+
 /// Returns the frames from a Go program's own table, which stripped programs have, too.
 fn go_frames(symbols: &ElfSymbols, addr: LinkAddr) -> Vec<ResolvedFrame> {
     let frames = symbols.go().map_or_else(Vec::new, |go| go.find(addr));
-    let frame = |frame: GoFrame| ResolvedFrame {
-        function: frame.short_name().into_owned(),
-        path: frame.file,
-        line: frame.line,
-        column: 0,
-    };
+    let frame = |frame: GoFrame| go_frame(frame.short_name().into_owned(), frame.file, frame.line);
     frames.into_iter().map(frame).collect()
+}
+
+fn go_frame(function: Vec<u8>, path: Vec<u8>, line: u32) -> ResolvedFrame {
+    ResolvedFrame {
+        function,
+        path,
+        line,
+        column: 0,
+    }
 }
 
 impl Symbols for ForeignSymbols {

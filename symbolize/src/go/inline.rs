@@ -25,9 +25,17 @@ struct Call {
     is_first: bool,
 }
 
-/// Returns the chain of functions at an address, innermost first; the last one contains the code.
-/// Tree addresses are relative to `base`.
-pub fn chain(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Vec<GoFrame> {
+/// The chain of functions at an address.
+#[derive(Debug)]
+pub struct Chain {
+    /// Innermost first; the last one contains the code.
+    pub frames: Vec<GoFrame>,
+    /// Whether all calls that were inlined there are known.
+    pub is_whole: bool,
+}
+
+/// Returns the chain of functions at an address. Tree addresses are relative to `base`.
+pub fn chain(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Chain {
     match table.header.layout {
         Layout::Go1_20 => by_pc(table, function, base, addr),
         _ => by_parent(table, function, base, addr),
@@ -35,35 +43,41 @@ pub fn chain(table: &Table, function: &Function, base: Option<u64>, addr: u64) -
 }
 
 /// Since Go 1.20: the caller's position is found through the instruction at the call.
-fn by_pc(table: &Table, function: &Function, base: Option<u64>, mut addr: u64) -> Vec<GoFrame> {
+///
+/// In some large `init` functions that instruction belongs to the inlined call itself, so that the
+/// chain would never end. It is then cut, and the position in the outermost function is unknown.
+fn by_pc(table: &Table, function: &Function, base: Option<u64>, mut addr: u64) -> Chain {
     let mut frames = Vec::new();
-    while frames.len() < DEPTH_MAX {
-        let index = function.inlined_at(table, addr);
-        let Some(call) = index.and_then(|index| call(table, function, base, index)) else {
+    let mut visited = Vec::new();
+    let mut next = function.inlined_at(table, addr);
+    while let Some(index) = next.filter(|_| frames.len() < DEPTH_MAX) {
+        if visited.contains(&index) {
+            push_outermost(table, function, Vec::new(), 0, &mut frames);
+            let is_whole = false;
+            return Chain { frames, is_whole };
+        }
+        let Some((call, name)) = named_call(table, function, base, index) else {
             break;
         };
-        let Some(name) = table.name(call.name) else {
-            break;
-        };
+        visited.push(index);
         let (file, line) = function.position(table, addr);
         frames.push(GoFrame { name, file, line });
         addr = function.start.wrapping_add_signed(call.parent_pc.into());
+        next = function.inlined_at(table, addr);
     }
     let (file, line) = function.position(table, addr);
     push_outermost(table, function, file, line, &mut frames);
-    frames
+    let is_whole = next.is_none();
+    Chain { frames, is_whole }
 }
 
-/// Before Go 1.20: each call has its own position.
-fn by_parent(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Vec<GoFrame> {
+/// Before Go 1.20: each call has its own position. Before Go 1.16 no calls are known.
+fn by_parent(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Chain {
     let mut frames = Vec::new();
     let mut next = function.inlined_at(table, addr);
     let (mut file, mut line) = function.position(table, addr);
-    while frames.len() < DEPTH_MAX {
-        let Some(call) = next.and_then(|index| call(table, function, base, index)) else {
-            break;
-        };
-        let Some(name) = table.name(call.name) else {
+    while let Some(index) = next.filter(|_| frames.len() < DEPTH_MAX) {
+        let Some((call, name)) = named_call(table, function, base, index) else {
             break;
         };
         frames.push(GoFrame { name, file, line });
@@ -72,7 +86,20 @@ fn by_parent(table: &Table, function: &Function, base: Option<u64>, addr: u64) -
         next = call.parent;
     }
     push_outermost(table, function, file, line, &mut frames);
-    frames
+    let is_whole = next.is_none() && table.header.layout != Layout::Go1_2;
+    Chain { frames, is_whole }
+}
+
+/// Returns an inlined call and the name of the called function.
+fn named_call(
+    table: &Table,
+    function: &Function,
+    base: Option<u64>,
+    index: u32,
+) -> Option<(Call, Vec<u8>)> {
+    let call = call(table, function, base, index)?;
+    let name = table.name(call.name)?;
+    Some((call, name))
 }
 
 fn push_outermost(

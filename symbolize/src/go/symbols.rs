@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::frame::GoFrame;
+use super::inline::Chain;
 use super::module_data::ModuleData;
 use super::pointers::Pointers;
 use super::table::Table;
-use super::{find, inline};
+use super::{complete, find, inline};
 use crate::LinkAddr;
 use crate::object::Object;
 
@@ -38,11 +39,21 @@ impl GoSymbols {
     /// Returns the functions at an address, innermost first; the last one contains the code. Empty
     /// for code that is not Go's.
     pub fn find(&self, addr: LinkAddr) -> Vec<GoFrame> {
-        let function = self.table.function(addr.0);
-        match function.filter(|function| function.has_code(&self.table, addr.0)) {
-            Some(function) => inline::chain(&self.table, &function, self.trees, addr.0),
-            None => Vec::new(),
-        }
+        self.chain(addr).map_or_else(Vec::new, |chain| chain.frames)
+    }
+
+    /// Returns the functions at an address like [`GoSymbols::find`], if the table has as much about
+    /// them as debug information can have; `None` otherwise.
+    pub fn find_complete(&self, addr: LinkAddr) -> Option<Vec<GoFrame>> {
+        let chain = self.chain(addr)?;
+        complete::is_complete(&chain).then_some(chain.frames)
+    }
+
+    fn chain(&self, addr: LinkAddr) -> Option<Chain> {
+        let function = self.table.function(addr.0)?;
+        function
+            .has_code(&self.table, addr.0)
+            .then(|| inline::chain(&self.table, &function, self.trees, addr.0))
     }
 
     /// Returns the range of the function at `addr`, up to the next function.

@@ -11,7 +11,7 @@ use crate::object::Object;
 const FUNCTIONS_MAX: u64 = 8 << 20;
 
 /// Maximum length of a name; longer ones are cut. Those of generic functions repeat their types.
-const NAME_BYTES_MAX: usize = 4 << 10;
+pub const NAME_BYTES_MAX: usize = 4 << 10;
 
 /// Number of functions that are checked to tell a table from other data that looks like one.
 const TRIED: u64 = 64;

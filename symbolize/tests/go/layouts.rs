@@ -8,7 +8,7 @@ use symbolize::resolver::Resolver;
 use symbolize::{FileSource, GoSymbols, LinkAddr, RemoteFiles};
 
 use crate::elf::TEXT;
-use crate::program::{END, F, G, INLINED, LAYOUTS, Layout, elf};
+use crate::program::{END, F, G, INLINED, LAYOUTS, Layout, elf, elf_called_at};
 
 fn chain(symbols: &GoSymbols, addr: u32) -> Vec<String> {
     let frames = symbols.find(LinkAddr(TEXT + u64::from(addr)));
@@ -43,6 +43,9 @@ fn functions_lines_and_inlined_calls() {
             };
             assert_eq!(at(INLINED.start), inlined, "{case}");
             assert_eq!(at(INLINED.end - 1), inlined, "{case}");
+            let complete = symbols.find_complete(LinkAddr(TEXT + u64::from(INLINED.start)));
+            let has_calls = layout != Layout::Go1_2;
+            assert_eq!(complete.is_some(), has_calls, "{case}");
             let starts: Vec<u64> = symbols.starts().map(|addr| addr.0 - TEXT).collect();
             assert_eq!(starts, [u64::from(F), u64::from(G)], "{case}");
             let extent = |addr| symbols.extent(LinkAddr(TEXT + u64::from(addr)));
@@ -52,6 +55,17 @@ fn functions_lines_and_inlined_calls() {
             assert_eq!(extent(END), None, "{case}");
         }
     }
+}
+
+/// Go 1.24 makes such trees for some large `init` functions.
+#[test]
+fn a_call_that_was_inlined_into_itself() {
+    let elf = elf_called_at(Layout::Go1_20, true, INLINED.start);
+    let symbols = GoSymbols::read(&Arc::new(elf.object())).unwrap();
+    let inlined = ["main.f /src/f.go:10", "main.g :0"];
+    assert_eq!(chain(&symbols, INLINED.start), inlined);
+    let addr = LinkAddr(TEXT + u64::from(INLINED.start));
+    assert!(symbols.find_complete(addr).is_none());
 }
 
 #[test]

@@ -60,6 +60,11 @@ struct Numbers {
 /// Makes a file with the table. In the newest layout only the runtime's record says where the text
 /// starts.
 pub fn elf(layout: Layout, with_section: bool) -> Elf {
+    elf_called_at(layout, with_section, INLINED.start - 1)
+}
+
+/// Makes a file whose inline tree says that `main.f` was called at the place `call`.
+pub fn elf_called_at(layout: Layout, with_section: bool, call: u32) -> Elf {
     let table = table(layout);
     let name = if with_section {
         ".gopclntab"
@@ -69,7 +74,7 @@ pub fn elf(layout: Layout, with_section: bool) -> Elf {
     let record = record(layout, &table);
     Elf::new()
         .with(name, TABLE, table)
-        .with(".rodata", TREES, trees(layout))
+        .with(".rodata", TREES, trees(layout, call))
         .with(".go.module", RECORD, record)
 }
 
@@ -272,9 +277,9 @@ impl Program {
 }
 
 /// The inline tree of `main.g`, after eight bytes of something else.
-fn trees(layout: Layout) -> Vec<u8> {
+fn trees(layout: Layout, call: u32) -> Vec<u8> {
     let mut tree = vec![0xaa; 8];
-    let parent_pc = INLINED.start - G - 1;
+    let parent_pc = call - G;
     let words = match layout {
         Layout::Go1_20 | Layout::Go1_26 => vec![0, NAME_F, parent_pc, 10],
         // No parent; the file of the call, its line, and the function.

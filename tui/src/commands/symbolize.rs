@@ -132,7 +132,7 @@ fn answer(
     };
     let written = written.and_then(|()| out.flush());
     drop(out);
-    for sentence in modules.missed() {
+    for sentence in modules.missed().into_iter().chain(modules.unread()) {
         stderr::say(sentence);
     }
     match written {

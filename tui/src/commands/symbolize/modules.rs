@@ -226,6 +226,33 @@ impl Modules {
         missed.collect()
     }
 
+    /// Returns a sentence for each file whose debug information an address needed and which could
+    /// not be read: its addresses have names, and may lack lines.
+    pub fn unread(&self) -> Vec<String> {
+        let (named, known) = (self.named.borrow(), self.known.borrow());
+        let known = known.iter().filter_map(|(told, module)| {
+            let module = module.as_ref().ok()?;
+            Some((&told.path, module))
+        });
+        let mut paths: BTreeMap<*const Opened, (&PathBuf, &OpenError)> = BTreeMap::new();
+        for (path, module) in named.iter().chain(known) {
+            if let Some(failure) = module.failure() {
+                let told = paths.entry(Rc::as_ptr(module)).or_insert((path, failure));
+                // A file that is named on the command line is known by its name alone, too.
+                if path.as_os_str().len() > told.0.as_os_str().len() {
+                    told.0 = path;
+                }
+            }
+        }
+        let sentence = |(path, failure): &(&PathBuf, &OpenError)| {
+            let path = symbolize::sanitize(path.as_os_str().as_bytes());
+            format!("the debug information of `{path}` cannot be read: {failure}")
+        };
+        let mut sentences: Vec<String> = paths.values().map(sentence).collect();
+        sentences.sort();
+        sentences
+    }
+
     /// Returns a file that a process has mapped. None if it cannot be opened or read.
     pub fn find_mapped(&self, source: &FileSource<'_>) -> Option<Module> {
         let told = Told {
