@@ -227,19 +227,11 @@ fn perf_can_be_asked_for() {
     if !can_sample() {
         return;
     }
-    let output = run(&mut proftop(&[
-        "-b",
-        "-n",
-        "1",
-        "--format",
-        "json",
-        "--engine",
-        "perf",
-        "--",
-        burn_str(),
-        "2",
-        "1",
-    ]));
+    // At a high rate: on a busy machine the command gets little of its two seconds.
+    let line = "-b -n 1 --format json -F 999 --engine perf --";
+    let command = [burn_str(), "2", "2"];
+    let words: Vec<&str> = line.split(' ').chain(command).collect();
+    let output = run(&mut proftop(&words));
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let reports = reports(&output.stdout);
     assert_eq!(reports[0]["engine"], "perf");
