@@ -35,16 +35,16 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Returns whether a run for so many events records its stack. `luck` is a uniformly distributed
-    /// random number.
+    /// Returns whether the program records the stack in a run that stands for this number of
+    /// events. `luck` is a uniformly distributed random number.
     #[inline(always)]
     pub fn is_drawn(&self, luck: u32, events: u64) -> bool {
         (luck as u64 & self.mask) < events
     }
 
-    /// Notes that a run for so many events records its stack, and returns for how many events it
-    /// stands: for its own where they are more than a period, as it is always drawn then. Adapts the
-    /// period.
+    /// Counts the stack of a run that stands for this number of events, and adapts the period.
+    /// Returns the number of events that the stack stands for: a period, or the events of the run if
+    /// they are more, since such a run always records its stack.
     #[inline(always)]
     pub fn take(&mut self, now_ns: u64, stacks: u64, events: u64) -> u64 {
         let period = self.mask + 1;
@@ -97,8 +97,9 @@ impl CounterSeen {
 mod tests {
     use super::*;
 
-    /// Makes `runs` runs for so many events in each of 20 slices. Returns how many events all stacks
-    /// stand for, the number of stacks, and their number in the last slice.
+    /// Simulates `runs` runs of the program in each of 20 slices, each run for this number of events.
+    /// Returns the number of events that all stacks stand for, the number of stacks, and the number
+    /// of stacks in the last slice.
     fn pass(runs: u64, events: u64) -> (u64, u64, u64) {
         let mut pace = Pace::default();
         let mut luck = 1u32;
@@ -123,7 +124,12 @@ mod tests {
     fn stacks_stand_for_all_passes_and_are_few() {
         assert_eq!(pass(40, 1), (800, 800, 40));
         assert_eq!(pass(40, 1000), (800_000, 800, 40));
-        let (sum, stacks, last) = pass(200_000, 1);
+        assert_stands_for_four_million(pass(200_000, 1));
+    }
+
+    /// Checks the result of [`pass`] for four million events.
+    #[track_caller]
+    fn assert_stands_for_four_million((sum, stacks, last): (u64, u64, u64)) {
         assert!(sum.abs_diff(4_000_000) < 400_000, "{sum} by {stacks}");
         assert!(
             stacks < 2_000 && (16..=80).contains(&last),
@@ -133,12 +139,7 @@ mod tests {
 
     #[test]
     fn a_run_for_several_events_is_drawn_as_often_as_so_many_runs() {
-        let (sum, stacks, last) = pass(2_000, 100);
-        assert!(sum.abs_diff(4_000_000) < 400_000, "{sum} by {stacks}");
-        assert!(
-            stacks < 2_000 && (16..=80).contains(&last),
-            "{stacks} {last}"
-        );
+        assert_stands_for_four_million(pass(2_000, 100));
     }
 
     #[test]

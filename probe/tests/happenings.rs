@@ -23,16 +23,17 @@ struct Told {
     /// How far that may be from the truth by chance.
     band: f64,
     samples: usize,
-    /// Number of samples from the first whole stack on, and of whole stacks among them.
+    /// Number of samples from the first one with a whole stack on.
     since_whole: usize,
+    /// Number of whole stacks among them.
     whole: usize,
     /// The counts of all threads of the machine.
     happened: Happened,
 }
 
-/// Samples while `work` runs on a thread of its own and returns the number of occurrences there. It
-/// is told when a sample of its thread had a whole stack: the unwind tables of this process are in
-/// place then. `None` if rights are missing.
+/// Samples while `work` runs on a thread of its own and returns the number of occurrences there. The
+/// flag that `work` gets becomes true when a sample of its thread has a whole stack: from then on the
+/// unwind tables of this process are in place. Returns None if rights are missing.
 fn count(
     name: &str,
     work: impl FnOnce(&AtomicBool) -> u64 + Send + 'static,

@@ -727,8 +727,8 @@ fn waits_are_told_before_they_end() {
             let lock = parts.filter(|(state, _)| *state == WaitState::Lock);
             let sum: u64 = lock.map(|(_, ns)| ns).sum();
             let all = thread.ns_in(WaitState::Lock);
-            // If it was told a moment before its end, what is left is short, and only some short
-            // waits give their stacks.
+            // If an open wait was reported a moment before it ended, its last part is short. Only
+            // some short parts give a sample.
             (sum + CERTAIN_NS >= all).then_some((sum, all))
         });
         assert!(sum <= all, "{sum} of {all}");

@@ -79,7 +79,7 @@ fn in_no_step(events: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns the periods of some turns with so many events per second.
+    /// Returns the period after each of 50 turns in which this number of events happens per second.
     fn periods(per_second: u64) -> Vec<u64> {
         let mut period = Period::begin(0);
         let turns = 1..=50;
