@@ -148,6 +148,11 @@ impl Action {
             _ => false,
         }
     }
+
+    /// Whether the action takes all that is shown, and not only a row of it.
+    pub fn is_of_all_shown(self) -> bool {
+        self == Action::Baseline
+    }
 }
 
 /// The views in which a binding works.

@@ -1,6 +1,7 @@
-//! Keys typed *ahead*. A view that was just opened has no rows before its first answer, but a user
-//! who knows the keys, or a slow connection, sends the next key immediately. Keys that need rows
-//! wait for the answer, and so do all keys behind them.
+//! Keys typed *ahead*. A view that was just opened has no rows before its first answer, and after a
+//! change of the window or the filter the report of before is shown for a moment; but a user who
+//! knows the keys, or a slow connection, sends the next key immediately. Keys that need what is not
+//! there yet wait for the answer, and so do all keys behind them.
 
 use super::keys;
 use super::{Action, App, Effect};
@@ -9,7 +10,7 @@ use crossterm::event::KeyEvent;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Maximum time that a key waits for an answer. After that it is handled without rows.
+/// Maximum time that a key waits for an answer. After that it is handled with what is there.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Maximum number of keys that wait. More keys are dropped: nobody types that many ahead.
@@ -24,7 +25,7 @@ pub(super) struct Ahead {
 }
 
 impl App {
-    /// Handles a key, or lets it wait for the rows that it needs.
+    /// Handles a key, or lets it wait for the answer that it needs.
     pub(super) fn press_in_turn(&mut self, key: KeyEvent) -> Vec<Effect> {
         if !self.has_to_wait(key) {
             self.input.ahead.keys.clear();
@@ -44,7 +45,7 @@ impl App {
         let mut effects = Vec::new();
         while let Some(key) = self.input.ahead.keys.front().copied() {
             let is_late = self.now.saturating_sub(self.input.ahead.since) >= WAIT_MAX;
-            if !is_late && self.needs_rows(key) && self.awaits_rows() {
+            if !is_late && self.lacks_answer(key) {
                 break;
             }
             self.input.ahead.keys.pop_front();
@@ -53,27 +54,28 @@ impl App {
         effects
     }
 
-    /// Whether a key has to wait: it needs rows that are not there yet, or other keys wait before
-    /// it. Keys that quit, suspend or go back never wait, and the keys before them are dropped.
+    /// Whether a key has to wait: it needs an answer that is not there yet, or other keys wait
+    /// before it. Keys that quit, suspend or go back never wait, and the keys before them are
+    /// dropped.
     fn has_to_wait(&self, key: KeyEvent) -> bool {
-        if !matches!(self.mode, Mode::Browse) || !self.awaits_rows() {
+        if !matches!(self.mode, Mode::Browse) {
             return false;
         }
         let leaves = matches!(
             self.input.keymap.find(key, self.focus()),
             Some(Action::Quit | Action::Suspend | Action::Back)
         );
-        !leaves && (!self.input.ahead.keys.is_empty() || self.needs_rows(key))
+        !leaves && (!self.input.ahead.keys.is_empty() || self.lacks_answer(key))
     }
 
-    /// Whether a key acts on the rows of the view that has the keys.
-    fn needs_rows(&self, key: KeyEvent) -> bool {
-        let action = self.input.keymap.find(key, self.focus());
-        action.is_some_and(|action| keys::as_motion(action).is_some() || action.is_of_row())
-    }
-
-    /// Whether the view that has the keys waits for the answer to its first question.
-    fn awaits_rows(&self) -> bool {
-        self.views.get(self.pane_here()).awaits_rows()
+    /// Whether a key acts on rows of the view that has the keys, and these are not there yet; or on
+    /// all that is shown, and the report that was asked for is not.
+    fn lacks_answer(&self, key: KeyEvent) -> bool {
+        let Some(action) = self.input.keymap.find(key, self.focus()) else {
+            return false;
+        };
+        let needs_rows = keys::as_motion(action).is_some() || action.is_of_row();
+        let awaits_rows = self.views.get(self.pane_here()).awaits_rows();
+        needs_rows && awaits_rows || action.is_of_all_shown() && self.is_catching_up()
     }
 }

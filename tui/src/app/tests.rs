@@ -179,6 +179,37 @@ fn keys_wait_for_the_rows_that_they_need() {
 }
 
 #[test]
+fn a_baseline_waits_for_the_report_of_what_was_chosen_before() {
+    let mut app = app();
+    app.update(Event::Snapshot(Arc::new(tree_step(0))), Duration::ZERO);
+    let filter: Filter = "comm:postgres".parse().expect("a filter");
+    let (_, asked) = order(&mut app, Order::Filter(filter.clone()));
+    // Still the report without a filter is shown.
+    assert!(app.shown.report.samples > 0 && app.is_catching_up());
+    let key = KeyEvent::new(KeyCode::Char('b'), KeyModifiers::NONE);
+    app.update(Event::Key(key), Duration::from_millis(1_001));
+    assert!(app.knobs.baseline.is_none());
+    let questions = asked.into_iter().filter_map(|effect| match effect {
+        Effect::Ask(question) => Some(question),
+        _ => None,
+    });
+    for question in questions {
+        let answer = question.answer(&mut crate::fixture::MadeUp, &profile::Cancel::new());
+        let answer = Event::Answer(answer.expect("nobody cancels it"));
+        app.update(answer, Duration::from_millis(1_002));
+    }
+    assert_eq!(app.shown.asked.query.filter, filter);
+    let samples = app.shown.report.samples;
+    assert_eq!(
+        app.lines.detail,
+        Detail::Notice(Notice::Baseline {
+            samples,
+            is_another: false
+        })
+    );
+}
+
+#[test]
 fn nothing_is_no_baseline() {
     let mut app = app();
     let mut empty = tree_step(0);
