@@ -3,18 +3,40 @@
 //! aya relocates C programs by BTF, but offers no way to look up an offset, neither to its Rust
 //! programs nor to their users.
 
-use std::{fs, io};
+mod mapped;
+
+use mapped::Mapped;
+use std::fs::{self, File};
+use std::io;
 use symbolize::kernel::{Btf, BtfType, btf_kind};
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-/// The types of the running kernel: some megabytes, which are read once for all look-ups.
-pub struct KernelTypes(Vec<u8>);
+/// The types of the running kernel: some megabytes, which are fetched once for all look-ups.
+pub struct KernelTypes(Bytes);
+
+enum Bytes {
+    Mapped(Mapped),
+    Read(Vec<u8>),
+}
 
 impl KernelTypes {
-    /// Reads the types. Fails if the kernel was built without them (`CONFIG_DEBUG_INFO_BTF`).
+    /// Fetches the types. Fails if the kernel was built without them (`CONFIG_DEBUG_INFO_BTF`).
     pub fn read() -> io::Result<Self> {
-        Ok(Self(fs::read(VMLINUX)?))
+        // Reading takes some milliseconds, as the kernel gives a page at a time.
+        let mapped = File::open(VMLINUX).and_then(|file| Mapped::of(&file));
+        Ok(Self(match mapped {
+            Ok(mapped) => Bytes::Mapped(mapped),
+            // Before Linux 6.16 it cannot be mapped.
+            Err(_) => Bytes::Read(fs::read(VMLINUX)?),
+        }))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Mapped(mapped) => mapped.bytes(),
+            Bytes::Read(bytes) => bytes,
+        }
     }
 
     /// Returns the byte offset of a direct member of a structure.
@@ -30,7 +52,7 @@ impl KernelTypes {
 
     /// Returns the size of a structure in bytes.
     pub fn size(&self, structure: &str) -> io::Result<u32> {
-        let btf = Btf::parse(&self.0);
+        let btf = Btf::parse(self.bytes());
         let size = btf.as_ref().and_then(|btf| size(btf, structure));
         size.ok_or_else(|| missing(structure))
     }
@@ -38,13 +60,13 @@ impl KernelTypes {
     /// Returns offset and size of per-CPU variables in their section; `None` for a variable that
     /// this kernel does not have.
     pub fn of_each_cpu<const N: usize>(&self, names: [&str; N]) -> [Option<(u32, u32)>; N] {
-        let btf = Btf::parse(&self.0);
+        let btf = Btf::parse(self.bytes());
         btf.map_or([None; N], |btf| of_each_cpu(&btf, names))
     }
 
     /// Returns offsets of members in bits, as needed for members of a single bit.
     pub fn bit_offsets<const N: usize>(&self, members: [(&str, &str); N]) -> io::Result<[u32; N]> {
-        let btf = Btf::parse(&self.0);
+        let btf = Btf::parse(self.bytes());
         let found = btf.map_or([None; N], |btf| bit_offsets(&btf, members));
         let mut offsets = [0; N];
         for (at, (structure, member)) in members.into_iter().enumerate() {
