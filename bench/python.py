@@ -13,7 +13,6 @@ packages are missing is left out, and said; so is the profiler that comes with P
 
 import json
 import os
-import resource
 import signal
 import statistics
 import subprocess
@@ -24,6 +23,9 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "lean"))
+import watch  # noqa: E402
+
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
 PROFTOP = os.environ.get("PROFTOP", str(TARGET / "release/proftop"))
 FOLDER = HERE / "python"
@@ -123,15 +125,25 @@ def print_load(version, name, report):
 
 
 def own_cpu(*commands):
-    """CPU seconds that profilers, all at once, and their children took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    """CPU seconds that profilers, all at once, and all of their processes took, by a control group."""
+    group = watch.hierarchy() / f"proftop-bench-{os.getpid()}"
+    group.mkdir(exist_ok=True)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    profilers = [subprocess.Popen(list(map(str, command)), **quiet) for command in commands]
+    before = cpu_of(group)
+    profilers = [subprocess.Popen(list(map(str, command)), **quiet,
+                                  preexec_fn=lambda: (group / "cgroup.procs").write_text("0")) for command in commands]
     for profiler in profilers:
         if profiler.wait():
             raise SystemExit(f"{profiler.args}: {profiler.returncode}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    while (group / "cgroup.procs").read_text():
+        time.sleep(0.01)
+    took = cpu_of(group) - before
+    group.rmdir()
+    return took
+
+
+def cpu_of(group):
+    return int((group / "cpu.stat").read_text().split()[1]) / 1e6
 
 
 def measure_cost(folder):
