@@ -145,6 +145,19 @@ impl Tables {
         }
     }
 
+    /// Raises the priority of a file's table by one sample of this user, and requests the table if
+    /// that was not done. Does nothing if the file is known.
+    pub fn hurry(&mut self, job: &Job, wanted_by: u32) {
+        if self.files.table_of(job.file).is_some() || self.builder.heat(job.file, wanted_by) {
+            return;
+        }
+        self.want(Job {
+            hotness: 1,
+            wanted_by,
+            ..job.clone()
+        });
+    }
+
     /// Loads some of the tables that were built, and updates the processes that map the files.
     /// Returns the files that have got a table. Has to be called often.
     pub fn poll(&mut self, now_ns: u64) -> Vec<ModuleId> {

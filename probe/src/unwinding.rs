@@ -317,11 +317,7 @@ impl Unwinding {
         let wanted: BTreeSet<ModuleId> = files(mappings).filter(is_unknown).collect();
         for file in wanted {
             if let Some(job) = self.unknown.get(&file) {
-                self.tables.want(Job {
-                    hotness: 1,
-                    wanted_by: user,
-                    ..job.clone()
-                });
+                self.tables.hurry(job, user);
             }
         }
     }

@@ -135,9 +135,29 @@ impl Builder {
     /// Requests the table of a file, or raises its priority. If too many are waiting, the coldest
     /// one is given up and returned.
     pub fn want(&self, job: Job) -> Option<ModuleId> {
-        let given_up = self.shared.queue().push(job);
-        self.shared.wake.notify_all();
+        let mut queue = self.shared.queue();
+        let given_up = queue.push(job);
+        self.wake_for_news(queue);
         given_up
+    }
+
+    /// Raises the priority of a file by one sample, if it is waiting for that user or is being
+    /// built. Returns false if it has to be requested.
+    pub fn heat(&self, file: ModuleId, wanted_by: u32) -> bool {
+        let mut queue = self.shared.queue();
+        let is_known = queue.heat(file, wanted_by, 1);
+        self.wake_for_news(queue);
+        is_known
+    }
+
+    /// Wakes the threads if there is something new for them: that is a system call, and priorities
+    /// are raised thousands of times a second.
+    fn wake_for_news(&self, mut queue: MutexGuard<'_, Queue>) {
+        let has_news = queue.take_news();
+        drop(queue);
+        if has_news {
+            self.shared.wake.notify_all();
+        }
     }
 
     /// Returns the next file that is done. A file may come twice, if samples began to wait for one

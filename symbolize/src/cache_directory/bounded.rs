@@ -12,25 +12,24 @@ use std::sync::{Mutex, PoisonError};
 pub struct BoundedDirectory {
     directory: Directory,
     bytes_max: u64,
-    /// Bytes of all files, as far as known; other processes may add some.
-    bytes: Mutex<u64>,
+    /// Bytes of all files, as far as known; other processes may add some. `None` before something
+    /// is stored: until then nobody needs it, and there may be thousands of files.
+    bytes: Mutex<Option<u64>>,
     /// Cleared when a write has failed: further writes would fail, too.
     is_writable: AtomicBool,
     damaged: AtomicU64,
 }
 
 impl BoundedDirectory {
-    /// Keeps the files of `directory` below `bytes_max` together.
+    /// Keeps the files of `directory` below `bytes_max` together whenever one is added.
     pub fn new(directory: Directory, bytes_max: u64) -> Self {
-        let bounded = Self {
+        Self {
             directory,
             bytes_max,
-            bytes: Mutex::new(0),
+            bytes: Mutex::new(None),
             is_writable: AtomicBool::new(true),
             damaged: AtomicU64::new(0),
-        };
-        bounded.shrink();
-        bounded
+        }
     }
 
     /// See [`Directory::read`].
@@ -91,11 +90,13 @@ impl BoundedDirectory {
     /// Counts a new file of that length.
     fn count(&self, length: u64) {
         let total = {
-            let mut total = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-            *total += length;
-            *total
+            let mut known = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(total) = &mut *known {
+                *total += length;
+            }
+            *known
         };
-        if total > self.bytes_max {
+        if total.is_none_or(|total| total > self.bytes_max) {
             self.shrink();
         }
     }
@@ -113,21 +114,22 @@ impl BoundedDirectory {
 
     /// Sums up the sizes of all files, and removes the oldest ones if there is too much.
     fn shrink(&self) {
-        let mut total = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut files = self.directory.files();
-        files.sort_by_key(|file| file.used);
-        *total = files.iter().map(|file| file.bytes).sum();
-        if *total <= self.bytes_max {
-            return;
-        }
-        // Removes more than needed, so that not every new file causes another search for old ones.
-        let target = self.bytes_max / 8 * 7;
-        for file in files {
-            if *total <= target {
-                break;
+        let mut total: u64 = files.iter().map(|file| file.bytes).sum();
+        if total > self.bytes_max {
+            files.sort_by_key(|file| file.used);
+            // Removes more than needed, so that not every new file causes another search for old
+            // ones.
+            let target = self.bytes_max / 8 * 7;
+            for file in files {
+                if total <= target {
+                    break;
+                }
+                self.directory.remove(&file.name);
+                total -= file.bytes;
             }
-            self.directory.remove(&file.name);
-            *total -= file.bytes;
         }
+        *known = Some(total);
     }
 }

@@ -42,6 +42,8 @@ pub struct Queue {
     building: HashMap<ModuleId, Duty>,
     turns: Turns,
     next: u64,
+    /// Whether there is work that a waiting thread may not have seen.
+    has_news: bool,
     is_closed: bool,
 }
 
@@ -51,18 +53,10 @@ impl Queue {
     /// now. If there are too many files, the coldest file of the user with most is given up; it is
     /// returned if no other user waits for it.
     pub fn push(&mut self, job: Job) -> Option<ModuleId> {
-        if let Some(duty) = self.building.get(&job.file)
-            && (*duty == Duty::Wanted || job.hotness < Duty::Wanted.hotness_min())
-        {
+        if self.heat(job.file, job.wanted_by, job.hotness) {
             return None;
         }
-        if let Some(rank) = self.rank(job.file, job.wanted_by) {
-            if job.hotness > 0 {
-                self.remove(job.file, job.wanted_by);
-                self.insert((rank.0.saturating_add(job.hotness), rank.1), job);
-            }
-            return None;
-        }
+        self.has_news = true;
         self.next += 1;
         self.insert((job.hotness, Reverse(self.next)), job);
         if self.entries <= WAITING_MAX {
@@ -72,6 +66,33 @@ impl Queue {
         let (user, coldest) = (*user, most.values().next()?.file);
         self.remove(coldest, user);
         (!self.ranks.contains_key(&coldest)).then_some(coldest)
+    }
+
+    /// Makes a file hotter, if it is in the list of that user or is being built. Returns false if it
+    /// has to be added.
+    pub fn heat(&mut self, file: ModuleId, wanted_by: u32, by: u64) -> bool {
+        if let Some(duty) = self.building.get(&file)
+            && (*duty == Duty::Wanted || by < Duty::Wanted.hotness_min())
+        {
+            return true;
+        }
+        let Some(rank) = self.rank(file, wanted_by) else {
+            return false;
+        };
+        if by > 0
+            && let Some(job) = self.remove(file, wanted_by)
+        {
+            let hotness = rank.0.saturating_add(by);
+            let least = Duty::Wanted.hotness_min();
+            self.has_news |= rank.0 < least && hotness >= least;
+            self.insert((hotness, rank.1), job);
+        }
+        true
+    }
+
+    /// Whether there is work since the last call that a waiting thread may not have seen.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
     }
 
     /// Returns the next file that a thread with this duty may build.
@@ -203,6 +224,23 @@ mod tests {
         }
         assert_eq!(queue.len(), 2);
         assert_eq!(drain(queue), [1, 2]);
+    }
+
+    #[test]
+    fn threads_are_woken_for_what_they_may_take_and_for_nothing_else() {
+        let mut queue = Queue::default();
+        push(&mut queue, 1, 0);
+        assert!(queue.take_news(), "a new file");
+        push(&mut queue, 1, 1);
+        assert!(queue.take_news(), "it is for the fast thread now");
+        push(&mut queue, 1, 1);
+        assert!(!queue.take_news());
+        assert!(queue.heat(ModuleId(1), 0, 1));
+        assert!(!queue.heat(ModuleId(1), 7, 1), "another user's list");
+        assert!(!queue.take_news());
+        assert!(pop(&mut queue, Duty::Wanted).is_some());
+        assert!(queue.heat(ModuleId(1), 7, 1), "it is being built");
+        assert!(!queue.take_news());
     }
 
     #[test]
