@@ -175,6 +175,7 @@ impl NamedModule {
                 file,
                 root,
                 unreadable,
+                ..
             } => NamedBy::File {
                 device: *device,
                 inode: *inode,
@@ -708,6 +709,7 @@ mod tests {
                     inode: 0,
                     identity: Some(FileIdentity::of(&file).expect("it is there")),
                     file: Some(Arc::new(file.into())),
+                    summary: Err(Reason::Damaged),
                     root: None,
                     unreadable: None,
                 },

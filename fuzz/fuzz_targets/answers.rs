@@ -1,4 +1,4 @@
-//! Answers of a parser process, which a hostile file may have taken over.
+//! Answers of a parser or reader process, which a hostile file may have taken over.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -25,6 +25,7 @@
 //! | `parser` | the code of a parser process |
 //! | `parsers` | parser processes seen from outside |
 //! | `message` | encoding of requests and replies |
+//! | `mistakes` | reports the faults of a reader or parser |
 //! | `socket` | transfers bytes and descriptors between processes |
 //! | `cpu_time` | CPU time of readers |
 
@@ -33,6 +34,7 @@ mod avoided;
 mod cpu_time;
 mod handle;
 mod message;
+mod mistakes;
 mod parser;
 mod parsers;
 mod patience;

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
-use symbolize::object::Object;
+use symbolize::object::Summary;
 use symbolize::python::{Asyncio, Interpreter, Trampoline};
 use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
 
@@ -223,7 +223,8 @@ impl Modules {
     }
 
     /// Opens the file now, while the process that maps it is most likely alive, so that it can be
-    /// named after the process has ended.
+    /// named after the process has ended. Whoever opens it also reads its headers: this thread has
+    /// rights that no file of another user may get at.
     fn add_file(&mut self, key: InodeKey, seen: &Seen<'_>) -> ModuleId {
         let path = PathBuf::from(std::ffi::OsString::from_vec(seen.path.to_vec()));
         let Identity { device, inode, .. } = *seen.identity;
@@ -234,14 +235,14 @@ impl Modules {
             inode,
             ..FileSource::new(&path)
         };
-        let (file, unreadable) = match self.way.open(&source) {
-            Ok(file) => (Some(file), None),
-            Err(reason) => (None, Some(reason)),
+        let (file, summary, unreadable) = match self.way.open_summarized(&source) {
+            Ok((file, summary)) => (Some(file), summary.map(Arc::new), None),
+            Err(reason) => (None, Err(reason), Some(reason)),
         };
-        let object = file.as_ref().and_then(|file| Object::read(file).ok());
-        let build_id = object.as_ref().and_then(Object::build_id);
+        let told = summary.as_deref().ok();
+        let build_id = told.and_then(|summary| summary.build_id.clone());
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let may_be_of_python = object.is_some_and(|object| is_of_python(&object, name));
+        let may_be_of_python = told.is_some_and(|summary| is_of_python(summary, name));
         let identity = file.as_ref().and_then(|file| FileIdentity::of(file).ok());
         let known = identity
             .as_ref()
@@ -261,6 +262,7 @@ impl Modules {
                 inode,
                 identity: identity.clone(),
                 file: file.map(|file| Arc::new(OwnedFd::from(file))),
+                summary,
                 root,
                 unreadable,
             };
@@ -286,8 +288,8 @@ impl Modules {
     }
 }
 
-fn is_of_python(object: &Object, file_name: &[u8]) -> bool {
-    Interpreter::may_be(object, file_name) || Asyncio::may_be(object, file_name)
+fn is_of_python(summary: &Summary, file_name: &[u8]) -> bool {
+    Interpreter::may_be(summary, file_name) || Asyncio::may_be(summary, file_name)
 }
 
 #[cfg(test)]
@@ -371,8 +373,8 @@ mod tests {
     /// Makes copies of a program that has a build-id; `None` if this machine has none.
     fn copies<const N: usize>(names: [&str; N]) -> Option<(tempfile::TempDir, [PathBuf; N])> {
         let program = std::fs::canonicalize("/bin/sh").unwrap();
-        let object = Object::read(&std::fs::File::open(&program).unwrap()).unwrap();
-        if object.build_id().is_none() {
+        let summary = Summary::read(&std::fs::File::open(&program).unwrap()).unwrap();
+        if summary.build_id.is_none() {
             test_support::skip(format_args!("{} has no build-id", program.display()));
             return None;
         }

@@ -10,6 +10,7 @@ use crate::owner::Owner;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use symbolize::object::Summary;
 
 pub use python::{Missing, PythonName, PythonNames, PythonStack, PythonStats};
 
@@ -90,6 +91,8 @@ pub enum ModuleKind {
         identity: Option<symbolize::FileIdentity>,
         /// The file, opened while the process was alive.
         file: Option<Arc<OwnedFd>>,
+        /// What its headers told when it was opened, or why that is unknown.
+        summary: Result<Arc<Summary>, symbolize::Reason>,
         /// The root directory of the process that mapped it first, if it differs from ours: files
         /// that belong to it may be below that.
         root: Option<Arc<OwnedFd>>,

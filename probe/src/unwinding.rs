@@ -177,11 +177,15 @@ impl Unwinding {
         let content = match &module.kind {
             ModuleKind::File {
                 file: Some(file),
+                identity,
+                summary,
                 path,
                 root,
                 ..
             } => Content::File {
                 file: file.clone(),
+                revision: identity.as_ref().map(|identity| identity.revision.clone()),
+                summary: summary.clone(),
                 path: path.clone(),
                 root: root.clone(),
             },

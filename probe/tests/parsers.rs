@@ -1,5 +1,5 @@
 //! Parser processes are killed again and again while they work: names are the same as
-//! otherwise, or there are none, with a reason.
+//! otherwise, or there are none, with a reason. What readers tell of headers is the same as well.
 
 use probe::tables::{Content, Job, Limits, NoTable, TableMaps, Tables};
 use probe::{ModuleId, files};
@@ -12,8 +12,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use symbolize::files::READING_HEADERS;
+use symbolize::object::Summary;
 use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
-use symbolize::{FileOffset, FileSource, Reason, RemoteFiles, Symbolizer};
+use symbolize::revision::Revision;
+use symbolize::{FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
 use test_support::{Random, compile, wait_until};
 
 /// Number of processes that are killed, in each way.
@@ -28,8 +31,12 @@ const SHORT_OF_MEMORY: u64 = 40 << 20;
 /// Size of the symbol table of a large file, which is more than that.
 const LARGE_TABLE_BYTES: u64 = 24 * (4 << 20);
 
-/// The option with which this test starts itself again.
+/// The options with which this test starts itself again.
 const WITH_LITTLE_MEMORY: &str = "--with-little-memory";
+const WITH_A_MISTAKE: &str = "--with-a-mistake";
+
+/// Number of files of this machine whose headers are compared.
+const SYSTEM_FILES: usize = 300;
 
 fn main() {
     let args: Vec<_> = std::env::args().skip(1).collect();
@@ -52,12 +59,23 @@ fn main() {
         return;
     }
     probe::start_readers().expect("processes can be forked");
+    let own = std::env::current_exe().expect("this test");
+    if args == [WITH_A_MISTAKE] {
+        a_mistake_in_headers_costs_what_they_tell(&own);
+        files::end_readers();
+        return;
+    }
+    headers_are_the_same_whoever_reads_them();
+    a_reader_that_does_not_answer_costs_one_file(&own);
+    let mut again = Command::new(&own);
+    again.arg(WITH_A_MISTAKE);
+    let status = again.env("PROFTOP_TEST_FAULTS", READING_HEADERS).status();
+    assert!(status.is_ok_and(|status| status.success()));
     let folder = tempfile::tempdir().expect("a folder");
     if let Some(program) = program(folder.path()) {
         killed_at_any_moment(&program);
         lines_while_they_are_killed(&program);
         unwind_tables_while_they_are_killed(&program);
-        let own = std::env::current_exe().expect("this test");
         let mut again = Command::new(own);
         let large = large(&program);
         let status = again.args([Path::new(WITH_LITTLE_MEMORY), &program, &large]);
@@ -103,6 +121,73 @@ fn large(program: &Path) -> PathBuf {
     file.and_then(|file| file.set_len(end))
         .expect("a file with a hole");
     large
+}
+
+/// Compares what readers and this process find out about files of this machine.
+fn headers_are_the_same_whoever_reads_them() {
+    let folders = [
+        "/usr/bin",
+        "/usr/lib",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+    ];
+    let folders = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let found = folders.flat_map(|folder| folder.flatten().map(|entry| entry.path()));
+    let mut with_id = 0;
+    for path in found.filter(|path| path.is_file()).take(SYSTEM_FILES) {
+        // Links are resolved, as what is mapped is a file.
+        let path = fs::canonicalize(path).expect("it is there");
+        let read = |way: &Files| {
+            let (file, summary) = way.open_summarized(&source(&path))?;
+            let revision = Revision::now(&file).expect("it is open");
+            Ok::<_, Reason>((revision, summary))
+        };
+        let here = read(&Files::default());
+        assert_eq!(read(&files::of_targets()), here, "{}", path.display());
+        let id = here.ok().and_then(|(_, summary)| summary.ok()?.build_id);
+        with_id += usize::from(id.is_some());
+    }
+    println!("{with_id} files with a build-id");
+    assert!(with_id > 10 || !Path::new("/usr/bin").exists());
+}
+
+/// Stops the process that would answer: neither it nor the disk that it reads from is waited for.
+fn a_reader_that_does_not_answer_costs_one_file(own: &Path) {
+    let way = files::of_targets();
+    let ask = || {
+        way.open_summarized(&source(own))
+            .map(|(_, summary)| summary)
+    };
+    let right = ask().expect("it is there");
+    assert!(right.is_ok());
+    let readers = processes("proftop-files");
+    assert!(!readers.is_empty());
+    for reader in &readers {
+        let pid = Pid::from_raw(reader.cast_signed()).expect("a process");
+        kill_process(pid, Signal::STOP).expect("it is idle");
+    }
+    for _ in &readers {
+        assert_eq!(ask(), Err(Reason::Remote));
+    }
+    assert_eq!(ask(), Ok(right), "a new one answers");
+}
+
+/// The first header that a reader looks at makes it panic.
+fn a_mistake_in_headers_costs_what_they_tell(own: &Path) {
+    // Only builds with debug assertions make mistakes on demand.
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let way = files::of_targets();
+    let ask = || way.open_summarized(&source(own)).expect("it is opened");
+    let (file, summary) = ask();
+    assert_eq!(summary, Err(Reason::Mistake));
+    assert_eq!(Summary::read(&file).ok(), ask().1.ok(), "the next is right");
+    let seen = faults::seen();
+    let told = seen.iter().find(|fault| fault.work == READING_HEADERS);
+    assert_eq!(told.map(|fault| fault.count), Some(1), "{seen:?}");
 }
 
 fn killed_at_any_moment(program: &Path) {
@@ -186,6 +271,8 @@ fn lines_while_they_are_killed(program: &Path) {
 fn unwind_tables_while_they_are_killed(program: &Path) {
     let mut tables = Tables::new(TableMaps::in_memory(), &Limits::default()).expect("threads");
     let file = fs::File::open(program).expect("it is there");
+    let revision = Revision::now(&file).ok();
+    let summary = Arc::new(Summary::read(&file).expect("an ELF file"));
     let file: Arc<OwnedFd> = Arc::new(file.into());
     let mut make = |number: u32| {
         let id = ModuleId(number);
@@ -193,6 +280,8 @@ fn unwind_tables_while_they_are_killed(program: &Path) {
             file: id,
             content: Content::File {
                 file: file.clone(),
+                revision: revision.clone(),
+                summary: Ok(summary.clone()),
                 path: program.to_owned(),
                 root: None,
             },
@@ -336,17 +425,22 @@ fn named(names: &FileNames) -> usize {
 
 /// Returns the parsers of this process.
 fn parsers() -> Vec<u32> {
+    processes("proftop-parser")
+}
+
+/// Returns the processes of this name that work for this one.
+fn processes(of_name: &str) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let listed = listed.unwrap_or_default();
         let listed = listed.split_whitespace();
         listed.filter_map(|pid| pid.parse().ok()).collect()
     };
-    let is_parser = |pid: &u32| {
+    let is_it = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.trim() == "proftop-parser")
+        name.is_ok_and(|name| name.trim() == of_name)
     };
     let spawners = children(std::process::id());
     let all = spawners.into_iter().flat_map(children);
-    all.filter(is_parser).collect()
+    all.filter(is_it).collect()
 }

@@ -10,7 +10,6 @@
 //! | `code` | where a function's code is, and its bytes |
 //! | `plt` | names for the stubs that call into other files |
 //! | `each` | iterates over all symbols by name |
-//! | `lookup` | whether a file exports a symbol |
 //! | `near` | finds only the functions near a few addresses |
 //! | `flatten` | converts functions, possibly nested, to ranges that are not |
 //! | `needed` | the libraries that are mapped with the file |
@@ -22,7 +21,6 @@ mod code;
 mod dynamic;
 mod each;
 mod flatten;
-mod lookup;
 mod near;
 mod needed;
 mod place;
@@ -44,7 +42,6 @@ use crate::unwind::Extents;
 use crate::{FileOffset, LinkAddr, OpenError, Origin, Reason};
 
 pub use each::for_each_symbol;
-pub use lookup::exports;
 pub use needed::Needed;
 
 use alias::{Aliases, Label};

@@ -19,12 +19,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::Reason;
+use crate::object::{Summary, read_answer};
 use crate::opener::{FileSource, Links, Mounts, Opening, RemoteFiles, Unwatched};
 use crate::revision::Revision;
 
 pub(crate) use jit_files::has_ended;
 pub use order::{ORDER_FILES_MAX, Order, Work};
-pub use request::{Reply, Request};
+pub use request::{READING_HEADERS, Reply, Request};
 pub use stat::fields_behind_name;
 
 /// Performs requests in another process, where blocking does no harm.
@@ -90,6 +91,18 @@ impl Files {
     /// Opens the file that a process has mapped. See [`opener`](crate::opener).
     pub fn open(&self, source: &FileSource<'_>) -> Result<File, Reason> {
         self.file(&Request::Mapped(*source))
+    }
+
+    /// Opens the file that a process has mapped, and returns what its headers tell, or why that is
+    /// unknown. Both come from the process that opens files, if there is one.
+    pub fn open_summarized(
+        &self,
+        source: &FileSource<'_>,
+    ) -> Result<(File, Result<Summary, Reason>), Reason> {
+        let reply = self.perform(&Request::Summarized(*source))?;
+        let file = reply.file.ok_or(Reason::FileGone)?;
+        let summary = read_answer(&reply.bytes).unwrap_or(Err(Reason::Refused));
+        Ok((file.into(), summary))
     }
 
     /// Opens the file that is mapped at this range, whatever has become of its path.

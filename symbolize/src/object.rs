@@ -5,11 +5,14 @@
 
 mod build_id;
 mod class;
+mod dynamic;
+mod exports;
 mod headers;
 mod inflated;
 mod layout;
 mod notes;
 mod section_bytes;
+mod summary;
 
 use std::fs::File;
 
@@ -19,9 +22,14 @@ use crate::file_id::FileId;
 use crate::source::Source;
 
 pub use class::{Class, DYNAMIC, Record, SYMBOL};
+pub use dynamic::entries as dynamic_entries;
+pub use exports::exports;
 pub use headers::{ProgramHeader, Section};
 pub use notes::{Note, notes};
 pub use section_bytes::SectionBytes;
+pub use summary::{
+    ASYNCIO_SECTION, BUILD_ID_BYTES_MAX, PYTHON_STATE, Summary, read_answer, write_answer,
+};
 
 /// Maximum number of loadable segments. Real files have about ten; the look-up is linear.
 const LOADS_MAX: usize = 256;
@@ -184,9 +192,16 @@ impl Object {
 
     /// The first section with that name; `None` if there is none.
     pub fn section_by_name(&self, name: &[u8]) -> Option<&Section> {
-        self.sections
-            .iter()
-            .find(|section| self.section_name(section) == name)
+        let is_it = |section: &&Section| self.has_name(section, name);
+        self.sections.iter().find(is_it)
+    }
+
+    /// Whether a section has this name. The end of its own name is not searched: a hostile file can
+    /// have 65,536 sections whose names are all of 16 MiB.
+    fn has_name(&self, section: &Section, name: &[u8]) -> bool {
+        let rest = self.section_names.get(section.name as usize..);
+        let behind = rest.unwrap_or_default().strip_prefix(name);
+        behind.is_some_and(|behind| behind.first().is_none_or(|byte| *byte == 0))
     }
 
     /// Reads the bytes of a section as stored in the file, if there are at most `max`.
@@ -220,9 +235,9 @@ impl Object {
         build_id::gnu(self)
     }
 
-    /// Whether Go's linker has put its build-id into the file.
-    pub fn has_go_build_id(&self) -> bool {
-        build_id::go(self).is_some()
+    /// The build-id that Go's linker has put into the file.
+    pub fn go_build_id(&self) -> Option<Vec<u8>> {
+        build_id::go(self)
     }
 
     /// The identity of the file's contents, wherever it is stored.
@@ -230,7 +245,7 @@ impl Object {
         if let Some(id) = self.build_id() {
             return Ok(FileId::gnu(&id));
         }
-        match build_id::go(self) {
+        match self.go_build_id() {
             Some(id) => Ok(FileId::go(&id)),
             None => FileId::of_content(&self.source),
         }

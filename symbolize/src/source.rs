@@ -92,6 +92,15 @@ impl Source {
         }
     }
 
+    /// Returns the current revision of the file, even if it may change again unnoticed; `None` if
+    /// the bytes are not in a file.
+    pub fn revision_now(&self) -> Option<Revision> {
+        match self {
+            Source::File { file, .. } => Revision::now(file).ok(),
+            Source::Memory(_) => None,
+        }
+    }
+
     /// Who can change the file; `None` if the bytes are in memory, so that nobody can.
     pub fn writers(&self) -> Option<Writers> {
         match self {

@@ -6,6 +6,7 @@ mod support;
 
 mod debug_files;
 mod foreign;
+mod headers;
 mod hostile;
 mod jit;
 mod lines;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::{compile, forget_sections};
-use symbolize::object::Object;
+use symbolize::object::{Object, Summary, read_answer, write_answer};
 use symbolize::source::Source;
 use symbolize::{ElfSymbols, FileOffset};
 use test_support::Random;
@@ -16,6 +16,8 @@ fn exercise(bytes: Vec<u8>) {
         return;
     };
     let _ = object.file_id();
+    let summary = Ok(Summary::of(&object));
+    assert_eq!(read_answer(&write_answer(&summary)), Some(summary));
     let Ok(symbols) = ElfSymbols::from_object(object) else {
         return;
     };

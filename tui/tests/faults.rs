@@ -10,7 +10,7 @@ use common::{side_by_side, text};
 use std::fs;
 
 /// Work that is done while samples are taken and reports are written.
-const OF_REPORTS: [&str; 11] = [
+const OF_REPORTS: [&str; 12] = [
     "taking samples",
     "counting samples",
     "making a report",
@@ -22,6 +22,7 @@ const OF_REPORTS: [&str; 11] = [
     "reading symbols",
     "reading files of targets",
     "writing a report",
+    "reading headers of files",
 ];
 
 /// Work that only the screen does.

@@ -48,6 +48,11 @@ impl Waiting {
         }
     }
 
+    /// Whether the last deadline has passed.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.most
+    }
+
     /// Waits for the next message of a process.
     pub fn receive(
         &mut self,

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use symbolize::files::{Order, Reply, Request, Work};
+use symbolize::files::{Order, READING_HEADERS, Reply, Request, Work};
 use symbolize::opener::{Blocker, Links};
 use symbolize::{FileIdentity, FileSource, Reason, RemoteFiles};
 
@@ -29,19 +29,20 @@ pub enum Word {
     Entering(Blocker),
     /// A parser has a request of its own: its bytes and files.
     Asking(Vec<u8>, Vec<OwnedFd>),
-    /// A parser detected a fault of its own code while doing one of the [`WORKS`].
+    /// The process detected a fault of its own code while doing one of the [`WORKS`].
     Mistaken(Fault),
     /// The request has ended, with this result.
     Done(Result<Reply, Reason>),
 }
 
-/// The kinds of work in which a parser can detect a fault.
-const WORKS: [&str; 5] = [
+/// The kinds of work in which a reader or parser can detect a fault.
+const WORKS: [&str; 6] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
     Work::Tables.name(),
     Work::JitNames.name(),
+    READING_HEADERS,
 ];
 
 /// An order for a parser, without its files.
@@ -86,6 +87,10 @@ struct Fields<'a> {
 }
 
 const IDENTITY_WORDS: usize = 9;
+
+/// The tags of the two requests that have the same fields.
+const MAPPED: u8 = 0;
+const SUMMARIZED: u8 = 15;
 
 const HAS_PID: u8 = 1;
 const HAS_RANGE: u8 = 2;
@@ -186,7 +191,7 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
         ..Fields::default()
     };
     match *request {
-        Request::Mapped(source) => {
+        Request::Mapped(source) | Request::Summarized(source) => {
             files.extend(source.file.map(OwnedFd::as_fd));
             files.extend(source.root.map(OwnedFd::as_fd));
             let (start, end) = source.range.unwrap_or_default();
@@ -200,7 +205,10 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
             ];
             let set = flags.iter().filter(|(is_set, _)| *is_set);
             Fields {
-                tag: 0,
+                tag: match request {
+                    Request::Summarized(_) => SUMMARIZED,
+                    _ => MAPPED,
+                },
                 flags: set.fold(0, |all, (_, flag)| all | flag),
                 pid: source.pid.unwrap_or_default(),
                 numbers: [start, end, device(source.device), source.inode],
@@ -271,10 +279,10 @@ fn request<'a>(
     let path = Path::new(OsStr::from_bytes(path));
     let has = |flag: u8| fields.flags & flag != 0;
     Some(match fields.tag {
-        0 => {
+        MAPPED | SUMMARIZED => {
             let mut files = files.iter();
             let mut next = |flag| if has(flag) { files.next() } else { None };
-            Request::Mapped(FileSource {
+            let source = FileSource {
                 path,
                 pid: has(HAS_PID).then_some(pid),
                 range: has(HAS_RANGE).then_some((start, end)),
@@ -284,7 +292,12 @@ fn request<'a>(
                 identity,
                 file: next(HAS_FILE),
                 root: next(HAS_ROOT),
-            })
+            };
+            if fields.tag == MAPPED {
+                Request::Mapped(source)
+            } else {
+                Request::Summarized(source)
+            }
         }
         1 => Request::Mapping {
             pid,
@@ -459,6 +472,8 @@ mod tests {
         let requests = [
             Request::Mapped(source),
             Request::Mapped(with_files),
+            Request::Summarized(source),
+            Request::Summarized(with_files),
             Request::Mapping { pid, range: (1, 2) },
             Request::Program { pid },
             Request::Beneath { root, path, links },

@@ -2,9 +2,9 @@
 //! that it was not given, such as a debug file that a file names.
 
 use super::message::{Task, Terms, Word, read_order, read_word, write_request, write_word};
+use super::mistakes::Mistakes;
 use super::socket::{Inbox, send};
 use crate::memory;
-use faults::Fault;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -40,7 +40,7 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
         inbox: Mutex::default(),
     });
     let (parser, way) = (Parser::default(), Files::by(giver.clone()));
-    let mut told: Vec<Fault> = Vec::new();
+    let mut mistakes = Mistakes::default();
     while let Some((message, files)) = giver.next(&parser) {
         let done = match read_order(&message) {
             Some(Task {
@@ -61,17 +61,9 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
             }
             None => Ok(Err(Reason::Refused)),
         };
-        let seen = faults::seen();
-        for fault in &seen {
-            let is_same = |known: &&Fault| known.work == fault.work && known.place == fault.place;
-            let before = told.iter().find(is_same).map_or(0, |known| known.count);
-            if fault.count > before {
-                let count = fault.count - before;
-                let fault = fault.clone();
-                giver.say(&Word::Mistaken(Fault { count, ..fault }));
-            }
+        for fault in mistakes.new_ones() {
+            giver.say(&Word::Mistaken(fault));
         }
-        told = seen;
         let is_mistaken = done.is_err();
         giver.say(&Word::Done(done.unwrap_or(Err(Reason::Mistake))));
         if is_mistaken {

@@ -26,6 +26,10 @@ const UNPACKING: Duration = Duration::from_secs(30);
 /// How long to wait for a reader that is started only to see how it is confined.
 const CONFINED: Duration = Duration::from_secs(1);
 
+/// From this number of words about one request on, the deadline holds even while further words
+/// come: a reader that was taken over could talk for ever.
+const WORDS_MAX: usize = 64;
+
 /// From this number of readers that do not end on, file systems that are not known to be safe are
 /// not accessed.
 const STUCK_CAREFUL: u32 = 8;
@@ -254,7 +258,10 @@ impl Reader {
         let (message, files) = write_request(request, terms);
         send(&self.socket, &message, &files).map_err(|_| Failed::Gone)?;
         let mut was_at = request.waits_at_first();
-        loop {
+        for said in 0.. {
+            if said > WORDS_MAX && time.is_over() {
+                break;
+            }
             let (word, files) = match time.receive(&mut self.inbox, &self.socket, self.pid) {
                 Ok(word) => word,
                 Err(NoAnswer::Silent) => return Err(Failed::InTime(was_at)),
@@ -264,8 +271,10 @@ impl Reader {
             match read_word(word, files) {
                 Some(Word::Entering(place)) => was_at = Some(place),
                 Some(Word::Done(reply)) => return Ok((reply, was_at)),
-                Some(Word::Asking(..) | Word::Mistaken(_)) | None => return Err(Failed::Gone),
+                Some(Word::Mistaken(fault)) => faults::note(&fault),
+                Some(Word::Asking(..)) | None => return Err(Failed::Gone),
             }
         }
+        Err(Failed::InTime(None))
     }
 }

@@ -1,6 +1,7 @@
 //! A process that performs requests, one after the other, and that may get stuck.
 
 use super::message::{Terms, Word, read_request, write_word};
+use super::mistakes::Mistakes;
 use super::socket::{Inbox, send};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -33,7 +34,9 @@ impl Watch for Announcing<'_> {
 
 /// Serves requests until the other end closes.
 pub fn serve(socket: &UnixStream) {
+    std::panic::set_hook(Box::new(faults::note_place));
     let (mut inbox, mut mounts) = (Inbox::default(), Mounts::default());
+    let mut mistakes = Mistakes::default();
     while let Ok((message, files)) = inbox.receive(socket, None) {
         let done = read_request(&message, &files, |request, terms| {
             let mut watch = Announcing {
@@ -49,6 +52,10 @@ pub fn serve(socket: &UnixStream) {
             };
             request.perform(&mut opening)
         });
+        for fault in mistakes.new_ones() {
+            // An error is noticed when the answer is sent.
+            _ = send(socket, &write_word(&Word::Mistaken(fault)), &[]);
+        }
         let word = Word::Done(done.unwrap_or(Err(Reason::Refused)));
         let file = match &word {
             Word::Done(Ok(reply)) => reply.file.as_ref(),

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use symbolize::object::Object;
+use symbolize::object::{Object, Summary};
 use symbolize::python::{
     Asyncio, Interpreter, LOOKED_AT, Lack, Layout, Memory, TaskLayout, Trampoline, blocks_of,
     count_interpreters, find_gil, find_running_tasks, find_threading, memory_of, read_thread_names,
@@ -135,7 +135,8 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
             Some(Came::File {
                 module,
                 interpreter: interpreter.map(Arc::new),
-                asyncio: Asyncio::may_be(&object, &name).then(|| Asyncio::find(&object)),
+                asyncio: Asyncio::may_be(&Summary::of(&object), &name)
+                    .then(|| Asyncio::find(&object)),
             })
         }
         Wanted::Look {

@@ -20,8 +20,11 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
+use symbolize::Reason;
 use symbolize::files::Work;
+use symbolize::object::Summary;
 use symbolize::python::Trampoline;
+use symbolize::revision::Revision;
 
 /// The threads that build. Building is short work: more threads would only take more memory at
 /// once.
@@ -67,6 +70,10 @@ pub enum Content {
     File {
         /// The file, opened when the mapping was seen.
         file: Arc<OwnedFd>,
+        /// The state of the file when its headers were read; `None` if it is unknown.
+        revision: Option<Revision>,
+        /// What its headers told, or why that is unknown.
+        summary: Result<Arc<Summary>, Reason>,
         /// The path as its process sees it: its debug information may be near.
         path: PathBuf,
         /// The root directory of that process, if it differs from ours.

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use symbolize::FileId;
 use symbolize::cache_directory::{self, BoundedDirectory, Directory, Proof};
-use symbolize::object::Object;
+use symbolize::object::Summary;
+use symbolize::source::Source;
 
 /// Default of the maximum size of all files together: some 20 times what a desktop needs.
 pub const BYTES_MAX: u64 = 256 << 20;
@@ -40,15 +41,15 @@ impl CacheKey {
     /// Returns the key of a file: by build-id. Files without one, as all that rustc links, have a
     /// key by file and time of change; `None` while the file changes, and for files that must not
     /// be cached: see [`Proof`].
-    pub fn of(object: &Object) -> Option<Self> {
-        let (id, file_bytes) = (object.file_id().ok()?, object.source().len());
+    pub fn of(summary: &Summary, source: &Source) -> Option<Self> {
+        let (id, file_bytes) = (summary.file_id(source).ok()?, source.len());
         let by_id = |proof: &Proof| match proof {
             Proof::Writers => Self::by_id(&id, file_bytes),
             Proof::Revisions(_) => None,
         };
-        let proof = Proof::of(&[object.source()])?;
+        let proof = Proof::of(&[source])?;
         by_id(&proof).or_else(|| {
-            let text = format!("{id} {}", Proof::by_revisions(&[object.source()])?);
+            let text = format!("{id} {}", Proof::by_revisions(&[source])?);
             let name = format!("file-{:016x}", checksum::of(text.as_bytes()));
             Some(Self { name, text })
         })

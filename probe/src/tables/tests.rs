@@ -5,7 +5,8 @@ use probe_ebpf::table::NO_TABLE;
 use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use symbolize::object::Object;
+use symbolize::object::{Object, Summary};
+use symbolize::revision::Revision;
 use symbolize::unwind::{RbpRule, Register, Row, RuleId, UnwindRule, UnwindTable};
 use symbolize::{LinkAddr, Segment, Segments};
 
@@ -24,8 +25,12 @@ fn in_memory() -> Tables {
 
 fn content(path: impl AsRef<Path>) -> Content {
     let path = path.as_ref();
+    let file = File::open(path).unwrap();
+    let summary = Summary::read(&file);
     Content::File {
-        file: Arc::new(File::open(path).unwrap().into()),
+        revision: Revision::now(&file).ok(),
+        summary: summary.map(Arc::new).map_err(|error| error.reason()),
+        file: Arc::new(file.into()),
         path: path.to_owned(),
         root: None,
     }

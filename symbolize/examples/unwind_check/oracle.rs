@@ -99,7 +99,7 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
     });
     // Code between FDEs is described by Go's own table, which gimli does not know, and on AArch64
     // by the code itself.
-    let is_told = object.has_go_build_id() || matches!(machine.vendor, Vendor::AArch64);
+    let is_told = object.go_build_id().is_some() || matches!(machine.vendor, Vendor::AArch64);
     if debug_frames.is_empty() && !is_told {
         gaps(&eh_ranges, table, &mut outcome);
     }

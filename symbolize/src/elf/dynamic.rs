@@ -1,14 +1,11 @@
-//! The dynamic segment: what the loader uses instead of section headers, and the only description
-//! left after `strip --strip-section-headers`.
+//! The symbol table that the dynamic segment describes: the only description left after `strip
+//! --strip-section-headers`.
 
 use object::elf;
 
 use super::place::{FileRange, SYMBOLS_MAX, TablePlace, place_at, within_file};
-use crate::bytes::{u32_at, u32_in, u64_at};
-use crate::object::{DYNAMIC, Object, SYMBOL};
-
-/// Maximum size. There are some dozens of entries of 8 or 16 bytes; each needed library has one.
-const DYNAMIC_BYTES_MAX: u64 = 1 << 20;
+use crate::bytes::{u32_at, u32_in};
+use crate::object::{Object, SYMBOL, dynamic_entries};
 
 /// Maximum size of hash tables. Buckets and chains have 4 bytes per symbol.
 const HASH_BYTES_MAX: u64 = SYMBOLS_MAX * 8;
@@ -16,7 +13,7 @@ const HASH_BYTES_MAX: u64 = SYMBOLS_MAX * 8;
 /// Returns the dynamic symbol table. It is found by DT_SYMTAB, DT_STRTAB, DT_STRSZ and, as no entry
 /// has its length, a hash table of the symbols.
 pub fn symbols(object: &Object) -> Option<TablePlace> {
-    let entries = entries(object)?;
+    let entries = dynamic_entries(object)?;
     let value = |tag: elf::DynamicTag| {
         let (_, value) = entries.iter().find(|(entry, _)| *entry == tag.0 as u64)?;
         Some(*value)
@@ -31,18 +28,6 @@ pub fn symbols(object: &Object) -> Option<TablePlace> {
         strings: within_file(object, strings),
         versions: value(elf::DT_VERSYM).and_then(|addr| place_at(object, addr, count * 2)),
     })
-}
-
-/// Returns tag and value of each entry.
-pub fn entries(object: &Object) -> Option<Vec<(u64, u64)>> {
-    let header = object.program_headers().iter().find(|h| h.is_dynamic())?;
-    let size = header.filesz.min(DYNAMIC_BYTES_MAX);
-    let source = object.source();
-    let bytes = source.read(header.offset, size, "dynamic segment").ok()?;
-    let bytes = object.class().widen(&DYNAMIC, bytes);
-    let (entries, _) = bytes.as_chunks::<{ DYNAMIC.wide }>();
-    let entries = entries.iter().map(|e| (u64_at(e, 0), u64_at(e, 8)));
-    Some(entries.take_while(|(tag, _)| *tag != 0).collect())
 }
 
 /// Returns the number of symbols by DT_HASH: its second word is the number of chains, one per

@@ -64,3 +64,48 @@ fn of_table(
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::exports;
+    use std::collections::HashSet;
+    use std::fs::File;
+    use std::path::{Path, PathBuf};
+
+    fn libc() -> PathBuf {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let mut paths = maps
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(5));
+        let path = paths.find(|path| path.contains("/libc.so") || path.contains("/libc-"));
+        path.expect("a libc").into()
+    }
+
+    #[test]
+    fn what_a_library_defines_is_found_and_nothing_else() {
+        let narrow = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/narrow/i386");
+        let mut found = 0;
+        for path in [libc(), narrow] {
+            let object = Object::read(&File::open(path).expect("a file")).expect("an object");
+            let mut names = HashSet::new();
+            let table = tables::find(&object).dynamic.expect("a table");
+            let strings = table.strings;
+            let strings = object
+                .source()
+                .read(strings.offset, strings.size, "names")
+                .expect("names");
+            for_each_symbol(&object, |name, _, _| _ = names.insert(name.to_vec()))
+                .expect("symbols");
+            for name in strings.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
+                if exports(&object, name) {
+                    assert!(names.contains(name), "{}", String::from_utf8_lossy(name));
+                    found += 1;
+                }
+                assert!(!exports(&object, &[name, b"_not"].concat()));
+            }
+        }
+        // libc exports thousands.
+        assert!(found > 1000, "{found}");
+    }
+}

@@ -6,9 +6,8 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use object::elf;
 
-use super::dynamic::entries;
 use super::place::place_at;
-use crate::object::{Object, ProgramHeader};
+use crate::object::{Object, ProgramHeader, dynamic_entries};
 
 /// Longest text that is read: the limit of a path (PATH_MAX of Linux).
 const TEXT_BYTES_MAX: u64 = 4096;
@@ -41,7 +40,7 @@ impl Needed {
             .and_then(|header: &ProgramHeader| {
                 text(object, header.offset, header.filesz.min(TEXT_BYTES_MAX))
             });
-        let entries = entries(object).unwrap_or_default();
+        let entries = dynamic_entries(object).unwrap_or_default();
         let values = |tag: elf::DynamicTag| {
             let of_tag = entries.iter().filter(move |entry| entry.0 == tag.0 as u64);
             of_tag.map(|entry| entry.1)

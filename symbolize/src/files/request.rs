@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
 use super::{jit_files, unpack};
 use crate::Reason;
 use crate::error::io_reason;
+use crate::object::{Summary, write_answer};
 use crate::opener::{self, Blocker, FileSource, Links, Opening};
 use crate::revision::{REVISION_WORDS, Revision};
 
@@ -29,11 +30,17 @@ const COMMAND_LINE_BYTES_MAX: u64 = 1 << 10;
 /// runtimes made are what is read.
 const MEMORY_BYTES_MAX: u32 = 1 << 20;
 
+/// The name of the work of reading headers, for reports of mistakes.
+pub const READING_HEADERS: &str = "reading headers of files";
+
 /// A request that may block on a file server, or on a target.
 #[derive(Debug, Clone, Copy)]
 pub enum Request<'a> {
     /// Open the file that a process has mapped.
     Mapped(FileSource<'a>),
+    /// Open the file that a process has mapped, and read its headers. The reply also has the
+    /// [`Summary`] of these, or why there is none ([`write_answer`]).
+    Summarized(FileSource<'a>),
     /// Open what is mapped at exactly this range.
     Mapping {
         /// The process.
@@ -140,7 +147,7 @@ impl Request<'_> {
     /// The pid of the process that the request is about; `None` if it is about none.
     pub fn pid(&self) -> Option<u32> {
         match *self {
-            Request::Mapped(source) => source.pid,
+            Request::Mapped(source) | Request::Summarized(source) => source.pid,
             Request::Mapping { pid, .. }
             | Request::MappedRevisions { pid, .. }
             | Request::Program { pid }
@@ -169,6 +176,7 @@ impl Request<'_> {
             | Request::Environment { pid }
             | Request::CommandLine { pid } => Some(Blocker::Process(pid)),
             Request::Mapped(_)
+            | Request::Summarized(_)
             | Request::Mapping { .. }
             | Request::Program { .. }
             | Request::Root { .. }
@@ -187,6 +195,13 @@ impl Request<'_> {
         }
         match *self {
             Request::Mapped(source) => opener::open(&source, opening).map(Reply::file),
+            Request::Summarized(source) => {
+                let file = opener::open(&source, opening)?;
+                Ok(Reply {
+                    bytes: write_answer(&summary(&file)),
+                    file: Some(file.into()),
+                })
+            }
             Request::Mapping { pid, range } => {
                 opening.see_mounts_of(&format!("/proc/{pid}"));
                 opener::open_mapping(pid, range, opening).map(Reply::file)
@@ -246,6 +261,13 @@ impl Reply {
             ..Reply::default()
         }
     }
+}
+
+/// Reads the headers of a file. A mistake of ours in doing that costs only what they tell.
+fn summary(file: &File) -> Result<Summary, Reason> {
+    let summary = faults::catch(READING_HEADERS, || Summary::read(file));
+    let summary = summary.map_err(|_| Reason::Mistake)?;
+    summary.map_err(|error| error.reason())
 }
 
 fn reason(error: io::Error) -> Reason {

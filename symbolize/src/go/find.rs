@@ -43,7 +43,7 @@ fn looks_like_go(object: &Object) -> bool {
         || sections
             .iter()
             .any(|section| is_go(object.section_name(section)))
-        || object.has_go_build_id()
+        || object.go_build_id().is_some()
 }
 
 fn by_scan(object: &Object) -> Option<(MappedPart, Header)> {

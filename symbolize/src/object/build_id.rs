@@ -5,8 +5,17 @@ use object::elf;
 use super::Object;
 use super::notes::notes;
 
-/// Maximum size of notes: usual ones have some hundred bytes; a kernel's have some kilobytes.
-const NOTES_BYTES_MAX: u64 = 1 << 20;
+/// Maximum size of all notes that are searched: usual ones have some hundred bytes; a kernel's have
+/// some kilobytes. They count twice if the file has program headers and section headers for them.
+const NOTES_BYTES_MAX: u64 = 2 << 20;
+
+/// Maximum number of headers for notes that are searched. Real files have a few; a hostile one can
+/// have 131,070, each for the same notes.
+const HEADERS_MAX: usize = 256;
+
+/// Maximum length of a build-id: a longer one counts as none. Those of linkers have 8 to 64 bytes,
+/// Go's have 83.
+pub const BYTES_MAX: usize = 256;
 
 /// `NT_GNU_BUILD_ID`, owner `GNU`.
 const GNU_BUILD_ID: u32 = 3;
@@ -32,15 +41,25 @@ fn find(object: &Object, owner: &[u8], kind: u32) -> Option<Vec<u8>> {
         .sections()
         .iter()
         .filter(|s| s.is_kind(elf::SHT_NOTE));
-    segments
+    let places = segments
         .map(|header| (header.offset, header.filesz))
-        .chain(sections.map(|section| (section.offset, section.size)))
-        .filter(|&(_, size)| size <= NOTES_BYTES_MAX)
-        .find_map(|(offset, size)| {
-            let notes = object.source().read(offset, size, "notes").ok()?;
-            find_note(&notes, owner, kind).map(<[u8]>::to_vec)
-        })
-        .filter(|id| !id.is_empty())
+        .chain(sections.map(|section| (section.offset, section.size)));
+    let mut left = NOTES_BYTES_MAX;
+    for (offset, size) in places.take(HEADERS_MAX) {
+        // What is too large is skipped: smaller notes may follow.
+        let Some(rest) = left.checked_sub(size) else {
+            continue;
+        };
+        left = rest;
+        let Ok(notes) = object.source().read(offset, size, "notes") else {
+            continue;
+        };
+        if let Some(id) = find_note(&notes, owner, kind) {
+            let is_id = !id.is_empty() && id.len() <= BYTES_MAX;
+            return is_id.then(|| id.to_vec());
+        }
+    }
+    None
 }
 
 fn find_note<'n>(bytes: &'n [u8], owner: &[u8], kind: u32) -> Option<&'n [u8]> {

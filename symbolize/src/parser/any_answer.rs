@@ -1,17 +1,18 @@
-//! Any bytes, decoded as answers of a parser: for the fuzz target `answers`.
+//! Any bytes, decoded as answers of a parser or reader: for the fuzz target `answers`.
 
 use super::answer;
 use super::jit_order::JitAnswer;
 use super::lines_order::{read_lines, read_program};
 use super::names::{PlaceName, SourceLine};
-use crate::sanitize;
+use crate::{object, sanitize};
 
 /// Decodes bytes as each kind of answer. A parser reads untrusted files, which may have taken it
-/// over, so that it may answer with any bytes.
+/// over, so that it may answer with any bytes; a reader reads their headers.
 ///
 /// # Panics
 ///
-/// If a text of an answer is not safe to print, or there is more in it than in the bytes.
+/// If a text of an answer is not safe to print, if there is more in it than in the bytes, or if
+/// what headers tell is encoded in another way than it was.
 pub fn check_any_answer(bytes: &[u8]) {
     if let Some((names, _)) = answer::read(bytes) {
         assert!(names.places.len() <= bytes.len());
@@ -27,6 +28,9 @@ pub fn check_any_answer(bytes: &[u8]) {
         lines.chains.iter().flatten().for_each(check_line);
     }
     _ = read_program(bytes);
+    if let Some(summary) = object::read_answer(bytes) {
+        assert_eq!(object::write_answer(&summary), bytes);
+    }
     if let Some(answer) = JitAnswer::read(bytes) {
         assert!(answer.names.len() <= bytes.len());
     }

@@ -11,9 +11,7 @@ use super::dict::{read_dict, read_word};
 use super::layout::{Layout, TaskLayout, TaskLinks};
 use super::memory::{Lack, Memory, word};
 use super::modules::{MODULE_DICT, find_modules, value_of};
-use crate::object::Object;
-
-const SECTION: &[u8] = b".AsyncioDebug";
+use crate::object::{ASYNCIO_SECTION, Object, Summary};
 
 /// Size of `Py_AsyncioModuleDebugOffsets`: offsets in a task, in an interpreter, in a thread state.
 const BYTES: u32 = 104;
@@ -42,13 +40,13 @@ pub struct Asyncio;
 
 impl Asyncio {
     /// Whether a file may have the C part, whatever its name.
-    pub fn may_be(object: &Object, file_name: &[u8]) -> bool {
-        file_name.starts_with(FILE_NAME) || object.section_by_name(SECTION).is_some()
+    pub fn may_be(summary: &Summary, file_name: &[u8]) -> bool {
+        file_name.starts_with(FILE_NAME) || summary.has_asyncio
     }
 
     /// Reads the description from a file; `None` if it has none, or an impossible one.
     pub fn find(object: &Object) -> Option<TaskLayout> {
-        let section = object.section_by_name(SECTION)?;
+        let section = object.section_by_name(ASYNCIO_SECTION)?;
         let what = "the offsets of asyncio";
         let bytes = object.section_data(section, BYTES.into(), what).ok()?;
         Asyncio::read(&bytes)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::parts::all_parts;
-use crate::object::Object;
+use crate::object::{Object, PYTHON_STATE, Summary};
 use crate::{FileOffset, LinkAddr, Mapping, OpenError, Segments, elf};
 
 /// A version of CPython.
@@ -76,9 +76,6 @@ pub struct Build {
     /// Whether it can compile often executed code to native code.
     pub has_jit: bool,
 }
-
-/// Symbol of the interpreter's state, from which threads and everything else can be reached.
-const RUNTIME: &[u8] = b"_PyRuntime";
 
 /// Symbol of the initialization of asyncio's C part.
 const ASYNCIO: &[u8] = b"PyInit__asyncio";
@@ -163,13 +160,10 @@ const GLUE_BEGINNINGS: [&[u8]; 5] = [
 const PLACES_MAX: usize = 4096;
 
 impl Interpreter {
-    /// Whether a file may be an interpreter, whatever its name: needs only a few small reads, so
-    /// that every mapped file can be checked. Interpreters export their state for extensions, and
-    /// from 3.10 on that has a section of its own.
-    pub fn may_be(object: &Object, file_name: &[u8]) -> bool {
-        Version::of_file_name(file_name).is_some()
-            || object.section_by_name(b".PyRuntime").is_some()
-            || elf::exports(object, RUNTIME)
+    /// Whether a file may be an interpreter, whatever its name. Interpreters export their state for
+    /// extensions: threads and everything else can be reached from there.
+    pub fn may_be(summary: &Summary, file_name: &[u8]) -> bool {
+        Version::of_file_name(file_name).is_some() || summary.has_python_state
     }
 
     /// Reads the properties of an interpreter; `None` if the file is not one, or if its version is
@@ -188,7 +182,7 @@ impl Interpreter {
         };
         let segments = object.segments();
         elf::for_each_symbol(object, |name, start, size| {
-            if name == RUNTIME {
+            if name == PYTHON_STATE {
                 runtime = Some(start);
             } else if name == b"Py_Version" {
                 number = segments.to_file(start);

@@ -80,8 +80,8 @@ fn in_memory(bytes: &[u8]) -> Result<File, Reason> {
     memory.and_then(write).map_err(|_| Reason::Refused)
 }
 
-/// Converts a failed order to the reason why there is no table.
-fn no_table(reason: Reason) -> NoTable {
+/// Converts the reason why a file could not be understood to the reason why there is no table.
+pub fn no_table(reason: Reason) -> NoTable {
     match reason {
         Reason::Damaged | Reason::Mistake => NoTable::Damaged,
         Reason::Unsupported => NoTable::UnsupportedMachine,

@@ -4,12 +4,18 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use symbolize::files::{Order, Proxy, Reply, Request};
+use symbolize::object::Summary;
+use symbolize::revision::Revision;
 use symbolize::{Files, Reason, RemoteFiles};
 
 fn file(path: impl AsRef<Path>) -> Content {
     let path = path.as_ref();
+    let file = File::open(path).unwrap();
+    let summary = Summary::read(&file);
     Content::File {
-        file: Arc::new(File::open(path).unwrap().into()),
+        revision: Revision::now(&file).ok(),
+        summary: summary.map(Arc::new).map_err(|error| error.reason()),
+        file: Arc::new(file.into()),
         path: path.to_owned(),
         root: None,
     }

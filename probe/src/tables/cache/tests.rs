@@ -2,6 +2,7 @@ use super::*;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, Instant, SystemTime};
+use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::unwind::{RbpRule, Register, Row, RuleId, UnwindRule};
 use symbolize::{Segment, Segments};
@@ -83,14 +84,18 @@ fn a_file_without_build_id_is_kept_once_it_rests() {
     for at in owners {
         bytes[at] = b'X';
     }
-    let memory = Source::Memory(bytes.clone().into());
-    let in_memory = Object::from_source(memory).unwrap();
-    assert!(matches!(in_memory.file_id(), Ok(FileId::Content { .. })));
-    assert_eq!(CacheKey::of(&in_memory), None);
+    let key_of = |source| {
+        let object = Object::from_source(source).unwrap();
+        let summary = Summary::of(&object);
+        let id = summary.file_id(object.source());
+        assert!(matches!(id, Ok(FileId::Content { .. })));
+        CacheKey::of(&summary, object.source())
+    };
+    assert_eq!(key_of(Source::Memory(bytes.clone().into())), None);
 
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&bytes).unwrap();
-    let key = || CacheKey::of(&Object::from_source(Source::file(file.as_file()).unwrap()).unwrap());
+    let key = || key_of(Source::file(file.as_file()).unwrap());
     assert_eq!(key(), None);
     let began = Instant::now();
     while key().is_none() && began.elapsed() < Duration::from_secs(60) {

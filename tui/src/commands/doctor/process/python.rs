@@ -5,7 +5,7 @@ use super::sampled::SampledFacts;
 use crate::words::units::{count, counted};
 use probe::PerfSource;
 use probe::features::Finding;
-use symbolize::object::Object;
+use symbolize::object::{Object, Summary};
 use symbolize::python::{Build, Interpreter, Lack, Layout, Version, memory_of, read_threads};
 use symbolize::{FileOffset, Files, Mapping, ProcessAddr, Reason};
 
@@ -31,7 +31,7 @@ pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<Python
         let name = mapping.path.as_ref()?.file_name()?.as_encoded_bytes();
         let file = way.open_mapping(pid, mapping.range).ok()?;
         let object = Object::read(&file).ok()?;
-        if !Interpreter::may_be(&object, name) {
+        if !Interpreter::may_be(&Summary::of(&object), name) {
             return None;
         }
         let interpreter = Interpreter::find(&object, name).ok()??;

@@ -3,10 +3,9 @@
 
 use object::elf;
 
-use super::dynamic;
-use super::place::place_at;
+use super::{Class, Object, SYMBOL, dynamic};
+use crate::LinkAddr;
 use crate::bytes::{u32_at, u32_in};
-use crate::object::{Class, Object, SYMBOL};
 
 /// Maximum length of a chain of symbols in one bucket: real files have a few.
 const CHAIN_MAX: u64 = 4096;
@@ -24,9 +23,9 @@ fn find(object: &Object, name: &[u8]) -> Option<()> {
         Some(*value)
     };
     let read = |address: u64, size: u64| {
-        let place = place_at(object, address, size)?;
+        let place = object.segments().to_file(LinkAddr(address))?;
         let source = object.source();
-        source.read(place.offset, size, "GNU hash table").ok()
+        source.read(place.0, size, "GNU hash table").ok()
     };
     let word = |address: u64| u32_in(&read(address, 4)?, 0).map(u64::from);
     let table = value(elf::DT_GNU_HASH)?;
@@ -74,49 +73,4 @@ fn find(object: &Object, name: &[u8]) -> Option<()> {
 fn gnu_hash(name: &[u8]) -> u64 {
     let step = |hash: u32, byte: &u8| hash.wrapping_mul(33).wrapping_add(u32::from(*byte));
     u64::from(name.iter().fold(5381, step))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::elf::for_each_symbol;
-    use std::collections::HashSet;
-    use std::fs::File;
-    use std::path::{Path, PathBuf};
-
-    fn libc() -> PathBuf {
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
-        let mut paths = maps
-            .lines()
-            .filter_map(|line| line.split_whitespace().nth(5));
-        let path = paths.find(|path| path.contains("/libc.so") || path.contains("/libc-"));
-        path.expect("a libc").into()
-    }
-
-    #[test]
-    fn what_a_library_defines_is_found_and_nothing_else() {
-        let narrow = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/narrow/i386");
-        let mut found = 0;
-        for path in [libc(), narrow] {
-            let object = Object::read(&File::open(path).expect("a file")).expect("an object");
-            let mut names = HashSet::new();
-            let table = crate::elf::tables::find(&object).dynamic.expect("a table");
-            let strings = table.strings;
-            let strings = object
-                .source()
-                .read(strings.offset, strings.size, "names")
-                .expect("names");
-            for_each_symbol(&object, |name, _, _| _ = names.insert(name.to_vec()))
-                .expect("symbols");
-            for name in strings.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {
-                if exports(&object, name) {
-                    assert!(names.contains(name), "{}", String::from_utf8_lossy(name));
-                    found += 1;
-                }
-                assert!(!exports(&object, &[name, b"_not"].concat()));
-            }
-        }
-        // libc exports thousands.
-        assert!(found > 1000, "{found}");
-    }
 }
