@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use symbolize::files::READING_HEADERS;
 use symbolize::object::Summary;
 use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
+use symbolize::parser::python_order;
+use symbolize::python::PythonFile;
 use symbolize::revision::Revision;
 use symbolize::{FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
 use test_support::{Random, compile, wait_until};
@@ -66,6 +68,7 @@ fn main() {
         return;
     }
     headers_are_the_same_whoever_reads_them();
+    python_is_the_same_whoever_looks_for_it(&own);
     a_reader_that_does_not_answer_costs_one_file(&own);
     let mut again = Command::new(&own);
     again.arg(WITH_A_MISTAKE);
@@ -151,6 +154,29 @@ fn headers_are_the_same_whoever_reads_them() {
     }
     println!("{with_id} files with a build-id");
     assert!(with_id > 10 || !Path::new("/usr/bin").exists());
+}
+
+/// Compares what a parser and this process find of Python in a file: in the interpreter of this
+/// machine, if there is one, and in a file that has none of it.
+fn python_is_the_same_whoever_looks_for_it(own: &Path) {
+    let find = |path: &Path, way: &Files| {
+        let name = path.file_name().expect("a name").as_encoded_bytes();
+        let file = fs::File::open(path).expect("it is there");
+        python_order::ask(file, name, way).expect("an ELF file")
+    };
+    let same = |path: &Path| {
+        let here = find(path, &Files::default());
+        assert_eq!(find(path, &files::of_targets()), here, "{}", path.display());
+        here
+    };
+    assert_eq!(same(own), PythonFile::default());
+    match fs::canonicalize("/usr/bin/python3") {
+        Ok(python) => {
+            same(&python);
+            all_are_confined();
+        }
+        Err(error) => test_support::skip(format_args!("/usr/bin/python3: {error}")),
+    }
 }
 
 /// Stops the process that would answer: neither it nor the disk that it reads from is waited for.

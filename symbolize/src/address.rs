@@ -10,7 +10,7 @@
 
 mod segments;
 
-pub use segments::{Segment, Segments};
+pub use segments::{LOADS_MAX, Segment, Segments};
 
 /// An address in a running process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

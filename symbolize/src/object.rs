@@ -17,7 +17,7 @@ mod summary;
 use std::fs::File;
 
 use crate::OpenError;
-use crate::address::{LinkAddr, Segment, Segments};
+use crate::address::{LOADS_MAX, LinkAddr, Segment, Segments};
 use crate::file_id::FileId;
 use crate::source::Source;
 
@@ -30,9 +30,6 @@ pub use section_bytes::SectionBytes;
 pub use summary::{
     ASYNCIO_SECTION, BUILD_ID_BYTES_MAX, PYTHON_STATE, Summary, read_answer, write_answer,
 };
-
-/// Maximum number of loadable segments. Real files have about ten; the look-up is linear.
-const LOADS_MAX: usize = 256;
 
 /// Maximum size of the section names: real tables have a few hundred bytes.
 const SECTION_NAMES_BYTES_MAX: u64 = 16 << 20;

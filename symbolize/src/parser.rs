@@ -6,6 +6,7 @@
 //!            ◄── FileNames ◄────── Reply: names, lines ◄────
 //!            ── OpenedLines ─ Order: open files, offsets ──► debug information
 //! naming     ── OpenedJit ─── Order: maps, addresses ──────► maps of generated code
+//! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
 //! ```
 //!
@@ -32,6 +33,7 @@
 //! | `jit_order` | encoding of questions about such names, and of their answers |
 //! | `code_names` | such names, read in this process or in another |
 //! | `any_answer` | checks of decoding, for random bytes |
+//! | `python_order` | a question about Python in a file, and its answer |
 //! | `table_order` | encoding of a question for the unwind table of a file |
 
 mod answer;
@@ -50,6 +52,7 @@ pub(crate) mod opened;
 mod opened_jit;
 pub(crate) mod opened_lines;
 mod order;
+pub mod python_order;
 pub mod table_order;
 
 use std::fs::File;
@@ -125,6 +128,7 @@ impl Parser {
                 let question = JitQuestion::read(message, files).ok_or(Reason::Refused)?;
                 Ok(self.maps.answer(number, &question))
             }
+            Work::Python => python_order::answer(message, files),
             // Handled elsewhere: the format of these tables belongs to the stack walk, which this
             // crate does not know.
             Work::Tables | Work::WantedTables => Err(Reason::Refused),

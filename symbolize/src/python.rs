@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `asyncio` | where asyncio keeps its tasks |
+//! | `file` | what a file has of Python |
 //! | `interpreter` | whether a file is an interpreter: its version, its state, its loop |
 //! | `parts` | finds all parts of a function that was split, by its jumps |
 //! | `layout` | offsets of data in each version: one file for each |
@@ -26,6 +27,7 @@ mod asyncio;
 mod blocks;
 mod code;
 mod dict;
+mod file;
 #[cfg(test)]
 mod in_words;
 mod interpreter;
@@ -43,6 +45,7 @@ mod trampoline;
 pub use asyncio::{Asyncio, find_running_tasks};
 pub use blocks::blocks_of;
 pub use code::{Code, Found, IDENTITY_WORDS, read_codes};
+pub use file::PythonFile;
 pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,

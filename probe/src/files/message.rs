@@ -36,12 +36,13 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 6] = [
+const WORKS: [&str; 7] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
     Work::Tables.name(),
     Work::JitNames.name(),
+    Work::Python.name(),
     READING_HEADERS,
 ];
 

@@ -232,7 +232,7 @@ impl Parsers {
 /// Maximum time for such work by the clock.
 fn time(work: Work) -> Duration {
     match work {
-        Work::Names | Work::WantedTables | Work::JitNames => TIME,
+        Work::Names | Work::WantedTables | Work::JitNames | Work::Python => TIME,
         Work::Tables | Work::Lines => TIME_BEHIND_OTHERS,
     }
 }
@@ -243,7 +243,7 @@ fn patience(work: Work) -> Duration {
     match work {
         Work::Names | Work::Lines | Work::JitNames => PATIENCE,
         // Such a parser keeps nothing of one file that would help with the next.
-        Work::Tables | Work::WantedTables => Duration::ZERO,
+        Work::Tables | Work::WantedTables | Work::Python => Duration::ZERO,
     }
 }
 

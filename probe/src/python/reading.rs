@@ -11,9 +11,9 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use symbolize::object::{Object, Summary};
+use symbolize::parser::python_order;
 use symbolize::python::{
-    Asyncio, Interpreter, LOOKED_AT, Lack, Layout, Memory, TaskLayout, Trampoline, blocks_of,
+    Interpreter, LOOKED_AT, Lack, Layout, Memory, TaskLayout, Trampoline, blocks_of,
     count_interpreters, find_gil, find_running_tasks, find_threading, memory_of, read_thread_names,
     read_threads,
 };
@@ -129,14 +129,12 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
     match wanted {
         Wanted::File { module, file, name } => {
             let file = File::from(file.try_clone().ok()?);
-            let object = Object::read(&file).ok()?;
-            // A damaged file is not an interpreter.
-            let interpreter = Interpreter::find(&object, &name).ok().flatten();
+            // A file that cannot be understood is not an interpreter.
+            let found = python_order::ask(file, &name, way).ok()?;
             Some(Came::File {
                 module,
-                interpreter: interpreter.map(Arc::new),
-                asyncio: Asyncio::may_be(&Summary::of(&object), &name)
-                    .then(|| Asyncio::find(&object)),
+                interpreter: found.interpreter.map(Arc::new),
+                asyncio: found.asyncio,
             })
         }
         Wanted::Look {

@@ -2,6 +2,10 @@
 //! puts at which link address.
 
 use super::{FileOffset, LinkAddr};
+use crate::wire::{Taken, put_u32, put_u64};
+
+/// Maximum number of loadable segments. Real files have about ten; the look-up is linear.
+pub const LOADS_MAX: usize = 256;
 
 /// Page size that is assumed for the fallback below. 4 KiB is the smallest page there is; on
 /// machines with larger pages only that fallback finds less.
@@ -64,6 +68,35 @@ impl Segments {
     /// Each segment, in the order of the program headers.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.0.iter()
+    }
+
+    /// Encodes the segments for another process.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_u32(out, self.0.len() as u32);
+        for segment in &self.0 {
+            for word in [segment.offset, segment.vaddr, segment.filesz] {
+                put_u64(out, word);
+            }
+            out.push(segment.executable.into());
+        }
+    }
+
+    /// Decodes what [`Segments::write`] has encoded; `None` if it is malformed, or if there are
+    /// more than [`LOADS_MAX`].
+    pub(crate) fn take(bytes: &mut Taken<'_>) -> Option<Segments> {
+        let count = bytes.u32()? as usize;
+        if count > LOADS_MAX {
+            return None;
+        }
+        let segments = (0..count).map(|_| {
+            Some(Segment {
+                offset: bytes.u64()?,
+                vaddr: bytes.u64()?,
+                filesz: bytes.u64()?,
+                executable: bytes.u8()? != 0,
+            })
+        });
+        segments.collect::<Option<_>>().map(Segments)
     }
 
     /// Returns the link address of the code at `offset`.

@@ -20,16 +20,19 @@ pub enum Work {
     WantedTables,
     /// Names of code made at run time.
     JitNames,
+    /// Whether a file has a Python interpreter, and where it has what.
+    Python,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 5] = [
+    pub const ALL: [Work; 6] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
         Work::WantedTables,
         Work::JitNames,
+        Work::Python,
     ];
 
     /// Name of the task, for error messages.
@@ -39,6 +42,7 @@ impl Work {
             Work::Lines => "finding source lines",
             Work::Tables | Work::WantedTables => "reading unwind tables",
             Work::JitNames => "reading maps of generated code",
+            Work::Python => "looking for Python in a file",
         }
     }
 }

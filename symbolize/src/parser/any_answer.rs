@@ -4,6 +4,7 @@ use super::answer;
 use super::jit_order::JitAnswer;
 use super::lines_order::{read_lines, read_program};
 use super::names::{PlaceName, SourceLine};
+use crate::python::PythonFile;
 use crate::{object, sanitize};
 
 /// Decodes bytes as each kind of answer. A parser reads untrusted files, which may have taken it
@@ -27,7 +28,7 @@ pub fn check_any_answer(bytes: &[u8]) {
         assert!(lines.chains.len() <= bytes.len());
         lines.chains.iter().flatten().for_each(check_line);
     }
-    _ = read_program(bytes);
+    _ = (read_program(bytes), PythonFile::from_bytes(bytes));
     if let Some(summary) = object::read_answer(bytes) {
         assert_eq!(object::write_answer(&summary), bytes);
     }

@@ -12,6 +12,7 @@ use super::layout::{Layout, TaskLayout, TaskLinks};
 use super::memory::{Lack, Memory, word};
 use super::modules::{MODULE_DICT, find_modules, value_of};
 use crate::object::{ASYNCIO_SECTION, Object, Summary};
+use crate::wire::{Taken, put_u32};
 
 /// Size of `Py_AsyncioModuleDebugOffsets`: offsets in a task, in an interpreter, in a thread state.
 const BYTES: u32 = 104;
@@ -50,6 +51,42 @@ impl Asyncio {
         let what = "the offsets of asyncio";
         let bytes = object.section_data(section, BYTES.into(), what).ok()?;
         Asyncio::read(&bytes)
+    }
+
+    /// Encodes the positions of tasks for another process.
+    pub(super) fn write(tasks: TaskLayout, out: &mut Vec<u8>) {
+        let words = match tasks.links {
+            TaskLinks::Told {
+                running,
+                awaited_by,
+                is_set,
+                is_task,
+            } => [running, awaited_by, is_set, is_task],
+            // No file tells these.
+            TaskLinks::Callbacks { .. } => [u32::MAX; 4],
+        };
+        for word in [tasks.name, tasks.coroutine].into_iter().chain(words) {
+            put_u32(out, word);
+        }
+    }
+
+    /// Decodes what [`Asyncio::write`] has encoded; `None` if it is malformed.
+    pub(super) fn take(bytes: &mut Taken<'_>) -> Option<TaskLayout> {
+        let mut inside = |size: u32| {
+            let offset = bytes.u32()?;
+            let is_inside = offset.is_multiple_of(size) && u64::from(offset) < SIZE_MAX;
+            is_inside.then_some(offset)
+        };
+        Some(TaskLayout {
+            name: inside(8)?,
+            coroutine: inside(8)?,
+            links: TaskLinks::Told {
+                running: inside(8)?,
+                awaited_by: inside(8)?,
+                is_set: inside(1)?,
+                is_task: inside(1)?,
+            },
+        })
     }
 
     /// Parses such a section.

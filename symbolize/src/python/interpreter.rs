@@ -4,7 +4,10 @@ use std::fmt;
 use std::ops::Range;
 
 use super::parts::all_parts;
+#[cfg(test)]
+use crate::Segment;
 use crate::object::{Object, PYTHON_STATE, Summary};
+use crate::wire::{Taken, put_u64, put_u64s};
 use crate::{FileOffset, LinkAddr, Mapping, OpenError, Segments, elf};
 
 /// A version of CPython.
@@ -159,6 +162,14 @@ const GLUE_BEGINNINGS: [&[u8]; 5] = [
 /// Maximum number of functions with these names: a hostile file could have any number.
 const PLACES_MAX: usize = 4096;
 
+/// Set in an encoded interpreter for each property of its build.
+const IS_SHARED: u8 = 1;
+const IS_DEBUG: u8 = 2;
+const HAS_TAIL_CALLS: u8 = 4;
+const HAS_JIT: u8 = 8;
+const HAS_MICRO: u8 = 16;
+const HAS_ASYNCIO: u8 = 32;
+
 impl Interpreter {
     /// Whether a file may be an interpreter, whatever its name. Interpreters export their state for
     /// extensions: threads and everything else can be reached from there.
@@ -238,6 +249,62 @@ impl Interpreter {
         })
     }
 
+    /// Encodes it for another process.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let Build {
+            micro,
+            is_shared,
+            is_debug,
+            has_tail_calls,
+            has_jit,
+        } = self.build;
+        let flags = [
+            (is_shared, IS_SHARED),
+            (is_debug, IS_DEBUG),
+            (has_tail_calls, HAS_TAIL_CALLS),
+            (has_jit, HAS_JIT),
+            (micro.is_some(), HAS_MICRO),
+            (self.has_asyncio, HAS_ASYNCIO),
+        ];
+        let set = flags.iter().filter(|(is_set, _)| *is_set);
+        let flags = set.fold(0, |all, (_, flag)| all | flag);
+        let Version { major, minor } = self.version;
+        out.extend([flags, major, minor, micro.unwrap_or_default()]);
+        put_u64(out, self.runtime.0);
+        self.segments.write(out);
+        for places in [&self.evaluation, &self.glue] {
+            let ends = places.iter().flat_map(|place| [place.start, place.end]);
+            put_u64s(out, ends.collect::<Vec<_>>().into_iter());
+        }
+    }
+
+    /// Decodes what [`Interpreter::write`] has encoded; `None` if it is malformed.
+    pub(super) fn take(bytes: &mut Taken<'_>) -> Option<Interpreter> {
+        let flags = bytes.u8()?;
+        let has = |flag| flags & flag != 0;
+        let version = Version {
+            major: bytes.u8()?,
+            minor: bytes.u8()?,
+        };
+        let micro = bytes.u8()?;
+        let interpreter = Interpreter {
+            version,
+            build: Build {
+                micro: has(HAS_MICRO).then_some(micro),
+                is_shared: has(IS_SHARED),
+                is_debug: has(IS_DEBUG),
+                has_tail_calls: has(HAS_TAIL_CALLS),
+                has_jit: has(HAS_JIT),
+            },
+            runtime: LinkAddr(bytes.u64()?),
+            has_asyncio: has(HAS_ASYNCIO),
+            segments: Segments::take(bytes)?,
+            evaluation: take_places(bytes)?,
+            glue: take_places(bytes)?,
+        };
+        (!interpreter.evaluation.is_empty()).then_some(interpreter)
+    }
+
     /// Returns the address of its `_PyRuntime` in a process that has this mapping of the file's
     /// code.
     pub fn runtime_at(&self, mapping: &Mapping) -> Option<u64> {
@@ -255,6 +322,19 @@ impl Interpreter {
     pub fn is_glue(&self, offset: u64) -> bool {
         holds(&self.glue, offset)
     }
+}
+
+/// Takes sorted ranges.
+fn take_places(bytes: &mut Taken<'_>) -> Option<Vec<Range<u64>>> {
+    let ends = bytes.u64s()?;
+    let (pairs, rest) = ends.as_chunks();
+    if !rest.is_empty() || pairs.len() > PLACES_MAX {
+        return None;
+    }
+    let mut places: Vec<_> = pairs.iter().map(|[start, end]| *start..*end).collect();
+    let are_ranges = places.iter().all(|place| place.start <= place.end);
+    sort(&mut places);
+    are_ranges.then_some(places)
 }
 
 fn is_glue(name: &[u8]) -> bool {
@@ -288,6 +368,33 @@ fn holds(places: &[Range<u64>], offset: u64) -> bool {
     places[..after]
         .last()
         .is_some_and(|place| offset < place.end)
+}
+
+/// An interpreter for tests.
+#[cfg(test)]
+pub(super) fn example() -> Interpreter {
+    Interpreter {
+        version: Version {
+            major: 3,
+            minor: 12,
+        },
+        build: Build {
+            micro: Some(3),
+            is_shared: true,
+            has_jit: true,
+            ..Build::default()
+        },
+        runtime: LinkAddr(u64::MAX),
+        has_asyncio: true,
+        evaluation: vec![10..20, 40..50],
+        glue: Vec::new(),
+        segments: Segments::new(vec![Segment {
+            offset: 0,
+            vaddr: 0x1000,
+            filesz: u64::MAX,
+            executable: true,
+        }]),
+    }
 }
 
 #[cfg(test)]
