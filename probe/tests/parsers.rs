@@ -19,7 +19,7 @@ use symbolize::parser::python_order;
 use symbolize::python::PythonFile;
 use symbolize::revision::Revision;
 use symbolize::{FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
-use test_support::{Random, compile, wait_until};
+use test_support::{Random, compile, run_tool, wait_until};
 
 /// Number of processes that are killed, in each way.
 const KILLS: usize = 100;
@@ -36,6 +36,7 @@ const LARGE_TABLE_BYTES: u64 = 24 * (4 << 20);
 /// The options with which this test starts itself again.
 const WITH_LITTLE_MEMORY: &str = "--with-little-memory";
 const WITH_A_MISTAKE: &str = "--with-a-mistake";
+const WITH_FETCHED_FILES: &str = "--with-fetched-files";
 
 /// Number of files of this machine whose headers are compared.
 const SYSTEM_FILES: usize = 300;
@@ -67,6 +68,13 @@ fn main() {
         files::end_readers();
         return;
     }
+    if let [with_fetched_files, stripped] = args.as_slice()
+        && with_fetched_files == WITH_FETCHED_FILES
+    {
+        parsers_find_what_was_fetched(stripped.as_ref());
+        files::end_readers();
+        return;
+    }
     headers_are_the_same_whoever_reads_them();
     python_is_the_same_whoever_looks_for_it(&own);
     a_reader_that_does_not_answer_costs_one_file(&own);
@@ -76,6 +84,13 @@ fn main() {
     assert!(status.is_ok_and(|status| status.success()));
     let folder = tempfile::tempdir().expect("a folder");
     if let Some(program) = program(folder.path()) {
+        if let Some((stripped, cache)) = strip(&program) {
+            assert!(parsed().lacks_debug_file(source(&stripped)));
+            let mut again = Command::new(&own);
+            again.arg(WITH_FETCHED_FILES).arg(&stripped);
+            let status = again.env("DEBUGINFOD_CACHE_PATH", &cache).status();
+            assert!(status.is_ok_and(|status| status.success()));
+        }
         killed_at_any_moment(&program);
         lines_while_they_are_killed(&program);
         unwind_tables_while_they_are_killed(&program);
@@ -99,8 +114,38 @@ fn program(folder: &Path) -> Option<PathBuf> {
     }
     text.push_str("int main(void) { return function_0(1) - 2; }");
     fs::write(&source, text).expect("a file");
-    compile(&source, &program, ["-O0", "-g"])?;
+    compile(&source, &program, ["-O0", "-g", "-Wl,--build-id=sha1"])?;
     Some(program)
+}
+
+/// Makes a stripped copy of the file, and the cache of debuginfod's client with its debug file;
+/// `None`, with a message, if that is not possible.
+fn strip(program: &Path) -> Option<(PathBuf, PathBuf)> {
+    let (stripped, cache) = (
+        program.with_extension("stripped"),
+        program.with_extension("cache"),
+    );
+    let summary = Summary::read(&fs::File::open(program).expect("it is there"));
+    let id = summary.expect("an ELF file").build_id.expect("a build-id");
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let fetched = cache.join(id).join("debuginfo");
+    fs::create_dir_all(fetched.parent().expect("a folder")).expect("a folder");
+    let mut copy = Command::new("objcopy");
+    run_tool(copy.arg("--only-keep-debug").args([program, &fetched]))?;
+    let mut copy = Command::new("strip");
+    run_tool(copy.arg("-o").args([&stripped, program]))?;
+    Some((stripped, cache))
+}
+
+/// A parser opens no file: neither the cache of debuginfod's client nor our root directory.
+fn parsers_find_what_was_fetched(stripped: &Path) {
+    let offsets = all_over(stripped);
+    let plain = Symbolizer::new().with_files(RemoteFiles::Open);
+    let right = names(&plain, stripped, &offsets).expect("its symbols were fetched");
+    assert!(named(&right) >= FUNCTIONS / 2, "{}", named(&right));
+    assert_eq!(names(&parsed(), stripped, &offsets), Ok(right));
+    assert!(!parsed().lacks_debug_file(source(stripped)));
+    all_are_confined();
 }
 
 /// Makes a copy of the file whose symbol table takes much memory.

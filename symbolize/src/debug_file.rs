@@ -159,11 +159,17 @@ impl DebugFiles {
             let cached = debuginfod::debug_file(self.fetched.as_deref()?, id);
             // The cache is in our home directory, so it may be on a remote filesystem.
             let files = self.files.with_remote(RemoteFiles::Open);
-            let file = files.open_beneath(opener::our_root()?, &cached).ok()?;
+            let file = files.open_beneath(self.our_root()?, &cached).ok()?;
             let its = Writers::by_mode(&file.metadata().ok()?);
             let is_ours = its.are_root_or_us() || is_believed(&file, writers);
             Object::read(&file).ok().filter(|_| is_ours).filter(belongs)
         })
+    }
+
+    /// Our own root directory. A process that may open nothing has it from the one that asked: it
+    /// is the last of the roots then.
+    fn our_root(&self) -> Option<OwnedFd> {
+        opener::our_root().or_else(|| self.roots.last()?.try_clone().ok())
     }
 
     fn by_link(
