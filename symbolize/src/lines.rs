@@ -170,6 +170,11 @@ pub(crate) fn separate(main: &Object, files: &DebugFiles) -> Option<Object> {
     files.separate(main)
 }
 
+/// Whether a separate debug file for `main` would add something.
+pub(crate) fn lacks_debug_file(main: &Object, files: &DebugFiles) -> bool {
+    !main.has_debug_info() && files.separate(main).is_none()
+}
+
 const _: () = {
     const fn send_and_sync<T: Send + Sync>() {}
     send_and_sync::<Lines>();

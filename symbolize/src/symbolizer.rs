@@ -17,7 +17,7 @@ use crate::parser::opened::OpenedFile;
 use crate::parser::opened_lines::OpenedLines;
 use crate::revision::Revision;
 use crate::table_cache::TableKey;
-use crate::{ElfSymbols, FileOffset, Files, KernelSymbols, Lines, Reason, TableCache};
+use crate::{ElfSymbols, FileOffset, Files, KernelSymbols, Lines, Reason, TableCache, lines};
 
 /// Default limit for the debug information of one file in memory, until its table is made. Browsers
 /// have more: their lines can be resolved ahead of time.
@@ -247,14 +247,21 @@ impl Symbolizer {
         Ok(lines.map(FileLines::Elsewhere))
     }
 
-    /// Whether a separate debug file for this file would add something.
+    /// Whether a separate debug file for this file would add something. If there are parser
+    /// processes, one of them reads the file.
     pub fn lacks_debug_file(&self, source: FileSource<'_>) -> bool {
-        let Ok((_, found)) = self.any(&source) else {
-            return false;
+        let lacks = if self.way.has_parsers() {
+            self.opened(&source).and_then(|(_, opened)| {
+                let places = DebugFiles::of(&source, &self.way);
+                OpenedLines::lacks_debug_file(opened, places, &self.way)
+            })
+        } else {
+            self.find(&source).map(|(_, symbols)| {
+                let places = DebugFiles::of(&source, &self.way);
+                lines::lacks_debug_file(symbols.object(), &places)
+            })
         };
-        let files = DebugFiles::of(&source, &self.way);
-        let lacks = |main: &Object| !main.has_debug_info() && files.separate(main).is_none();
-        found.with_object(lacks).unwrap_or(false)
+        lacks.unwrap_or(false)
     }
 
     /// Reads a file again after its debug file was installed. The file itself may be inaccessible

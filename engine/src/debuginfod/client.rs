@@ -9,6 +9,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,7 @@ use std::time::{Duration, Instant};
 use probe::privilege::{InvokingUser, UserRights};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use symbolize::debuginfod;
-use symbolize::object::Object;
+use symbolize::{FileSource, RemoteFiles, debuginfod};
 
 const CLIENT: &str = "debuginfod-find";
 
@@ -266,8 +266,15 @@ fn check(
     if len > bytes_max {
         return Err(FetchError::TooLarge(bytes_max));
     }
-    let object = Object::read(&file).map_err(|_| FetchError::Wrong)?;
-    if object.build_id().as_deref() == Some(build_id) {
+    // A server may send anything, so a reader looks at it, with the rights of the user.
+    let file = OwnedFd::from(file);
+    let source = FileSource {
+        file: Some(&file),
+        ..FileSource::new(came)
+    };
+    let files = probe::files::of_user().with_remote(RemoteFiles::Open);
+    let summary = files.open_summarized(&source).and_then(|(_, told)| told);
+    if summary.is_ok_and(|summary| summary.build_id.as_deref() == Some(build_id)) {
         Ok(())
     } else {
         Err(FetchError::Wrong)

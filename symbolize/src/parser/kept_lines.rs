@@ -35,6 +35,14 @@ impl KeptLines {
     pub fn answer(&self, number: u64, question: LinesQuestion) -> Result<Reply, Reason> {
         match question.wanted {
             Wanted::DebugFile => find_debug_file(&question.file, &question.places),
+            Wanted::IsLacking => {
+                let main = Object::read(&question.file).map_err(|error| error.reason())?;
+                let is_lacking = lines::lacks_debug_file(&main, &question.places);
+                Ok(Reply {
+                    bytes: vec![is_lacking.into()],
+                    file: None,
+                })
+            }
             Wanted::Places => {
                 let offsets = question.offsets.clone();
                 let lines = self.lines(number, question)?;

@@ -7,6 +7,7 @@
 //!     offsets: their number, and each
 //! answer to `DebugFile`: whether there is debug information; what identifies the program.
 //!     Its file is the separate one that has the debug information, if that is another
+//! answer to `IsLacking`: one byte, 1 for yes
 //! answer to `Places`: bytes of debug information that are not read;
 //!     number of places, and the chain of each
 //! answer to `WholeTable`: nothing. Its file is the table
@@ -42,11 +43,18 @@ pub enum Wanted {
     Places,
     /// Make the table of all lines.
     WholeTable,
+    /// Would a separate debug file add something?
+    IsLacking,
 }
 
 impl Wanted {
     /// All kinds, in the order of the enum.
-    const ALL: [Wanted; 3] = [Wanted::DebugFile, Wanted::Places, Wanted::WholeTable];
+    const ALL: [Wanted; 4] = [
+        Wanted::DebugFile,
+        Wanted::Places,
+        Wanted::WholeTable,
+        Wanted::IsLacking,
+    ];
 }
 
 /// A question that was received.

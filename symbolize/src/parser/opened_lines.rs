@@ -48,15 +48,7 @@ impl OpenedLines {
         cache: Option<&TableCache>,
         bytes_max: u64,
     ) -> Result<Option<OpenedLines>, Reason> {
-        let mut lines = OpenedLines {
-            opened,
-            separate: None,
-            places,
-            way: way.clone(),
-            bytes_max,
-            table: WholeTable::find(None, None),
-            unread_bytes: AtomicU64::new(0),
-        };
+        let mut lines = OpenedLines::unread(opened, places, way, bytes_max);
         let reply = lines.ask(Wanted::DebugFile, &[])?;
         let program = lines_order::read_program(&reply.bytes).ok_or(Reason::Refused)?;
         let Some(id) = program else {
@@ -69,6 +61,34 @@ impl OpenedLines {
         let key = TableKey::of(&id, &main, separate.as_ref().unwrap_or(&main));
         lines.table = WholeTable::find(key, cache);
         Ok(Some(lines))
+    }
+
+    /// Whether a separate debug file would add something to a file.
+    pub fn lacks_debug_file(
+        opened: Arc<OpenedFile>,
+        places: DebugFiles,
+        way: &Files,
+    ) -> Result<bool, Reason> {
+        let reply = OpenedLines::unread(opened, places, way, 0).ask(Wanted::IsLacking, &[])?;
+        Ok(reply.bytes == [1])
+    }
+
+    /// The lines of a file of which nothing is known yet.
+    fn unread(
+        opened: Arc<OpenedFile>,
+        places: DebugFiles,
+        way: &Files,
+        bytes_max: u64,
+    ) -> OpenedLines {
+        OpenedLines {
+            opened,
+            separate: None,
+            places,
+            way: way.clone(),
+            bytes_max,
+            table: WholeTable::find(None, None),
+            unread_bytes: AtomicU64::new(0),
+        }
     }
 
     /// Returns the functions at each place, innermost first; empty if the debug information has

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
+use symbolize::object::Object;
 use test_support::{Scratch, is_root_or_skip, skip};
 
 struct Bench {
