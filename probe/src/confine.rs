@@ -76,6 +76,13 @@ pub(crate) fn parser(filter: Option<&Filter>) {
     have_nothing(filter);
 }
 
+/// Confines a parser that finds the code of functions for a user who wants to see it: it may take
+/// more memory, for the debug information of large programs.
+pub(crate) fn code_finder(filter: Option<&Filter>) {
+    limits::of_code_finder();
+    have_nothing(filter);
+}
+
 fn have_nothing(filter: Option<&Filter>) {
     end_on_faults();
     _ = capabilities::keep(CapabilitySet::empty());

@@ -12,13 +12,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use symbolize::code::CodeQuestion;
+use symbolize::code::assembly::BYTES_MAX;
 use symbolize::files::READING_HEADERS;
 use symbolize::object::Summary;
+use symbolize::parser::CodeAnswer;
 use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
 use symbolize::parser::python_order;
 use symbolize::python::PythonFile;
 use symbolize::revision::Revision;
-use symbolize::{FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
+use symbolize::{ElfSymbols, FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
 use test_support::{Random, compile, run_tool, wait_until};
 
 /// Number of processes that are killed, in each way.
@@ -93,6 +96,7 @@ fn main() {
         }
         killed_at_any_moment(&program);
         lines_while_they_are_killed(&program);
+        code_while_they_are_killed(&program);
         unwind_tables_while_they_are_killed(&program);
         let mut again = Command::new(own);
         let large = large(&program);
@@ -338,6 +342,43 @@ fn lines_while_they_are_killed(program: &Path) {
     assert!(whole > 0);
 }
 
+/// Checks that the code of a function is whole, with its lines, or missing with a reason.
+fn code_while_they_are_killed(program: &Path) {
+    let symbols = ElfSymbols::read(&fs::File::open(program).expect("it is there"));
+    let symbols = symbols.expect("it has symbols");
+    let starts = symbols.functions().map(|symbol| symbol.start);
+    let places = starts.filter_map(|start| symbols.segments().to_file(start));
+    let places: Vec<_> = places.step_by(FUNCTIONS / 20).collect();
+    let plain = Symbolizer::new().with_files(RemoteFiles::Open);
+    let right = code(&plain, program, &places).expect("it has code");
+    let begin = Instant::now();
+    assert_eq!(code(&parsed(), program, &places).as_ref(), Ok(&right));
+    let undisturbed = begin.elapsed();
+    all_are_confined();
+    let (mut whole, mut refused) = (0, 0);
+    while_they_are_killed(KILLS / 4, undisturbed, |killed| {
+        while killed.load(Ordering::Relaxed) < KILLS / 4 {
+            match code(&parsed(), program, &places) {
+                Ok(code) => {
+                    assert_eq!(code, right, "wrong code");
+                    whole += 1;
+                }
+                Err(reason) => {
+                    assert_eq!(reason, Reason::Refused);
+                    refused += 1;
+                }
+            }
+        }
+    });
+    println!(
+        "{} killed: {whole} times all code, {refused} times none",
+        KILLS / 4
+    );
+    assert!(whole > 0);
+    // A later try works.
+    assert_eq!(code(&parsed(), program, &places), Ok(right));
+}
+
 /// Checks that every file has its table, or a reason for having none.
 fn unwind_tables_while_they_are_killed(program: &Path) {
     let mut tables = Tables::new(TableMaps::in_memory(), &Limits::default()).expect("threads");
@@ -476,6 +517,27 @@ fn lines(
 ) -> Result<Vec<Vec<SourceLine>>, Reason> {
     let lines = symbolizer.file_lines(source(path))?;
     lines.expect("it has some").find_all(offsets)
+}
+
+fn code(
+    symbolizer: &Symbolizer,
+    path: &Path,
+    places: &[FileOffset],
+) -> Result<Vec<CodeAnswer>, Reason> {
+    let code = symbolizer.file_code(source(path))?;
+    let find = |place: &FileOffset| {
+        let found = code.find(&CodeQuestion {
+            function: "",
+            module: "many",
+            address: *place,
+            is_inlined: false,
+            bytes_max: BYTES_MAX,
+        });
+        let lines = found.as_ref().map(|found| found.no_lines);
+        assert!(matches!(lines, Ok(None) | Err(_)), "it has lines");
+        found
+    };
+    places.iter().map(find).collect()
 }
 
 fn source(path: &Path) -> FileSource<'_> {

@@ -30,6 +30,7 @@ pub mod address;
 mod bytes;
 mod cache;
 pub mod cache_directory;
+pub mod code;
 pub mod debug_file;
 pub mod debuginfod;
 pub mod demangle;

@@ -1,6 +1,7 @@
 //! The lines of one file, in two stages: unit by unit on demand, then from a table of the whole
 //! file, which later runs find on disk.
 
+use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -65,6 +66,18 @@ impl Lines {
             info: Mutex::new(info),
             asked: Mutex::new(Instant::now()),
         }))
+    }
+
+    /// Uses the table of a file's lines, which another process has made or loaded.
+    pub(crate) fn of_table(main: &Object, table: File) -> Result<Lines, OpenError> {
+        let whole = WholeTable::find(None, None);
+        whole.set(Table::from_file(table)?);
+        Ok(Lines {
+            segments: main.segments().clone(),
+            table: whole,
+            info: Mutex::new(None),
+            asked: Mutex::new(Instant::now()),
+        })
     }
 
     /// Returns the table with the code at `offset`, and its address in the table. Reads at most one

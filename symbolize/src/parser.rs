@@ -5,6 +5,7 @@
 //! Symbolizer ── OpenedFile ── Order: open files, offsets ──► Parser (another process)
 //!            ◄── FileNames ◄────── Reply: names, lines ◄────
 //!            ── OpenedLines ─ Order: open files, offsets ──► debug information
+//! code view  ── OpenedCode ── Order: open files, address ──► instructions and their lines
 //! naming     ── OpenedJit ─── Order: maps, addresses ──────► maps of generated code
 //! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
@@ -28,6 +29,13 @@
 //! | `kept_lines` | the lines of files, in the process that reads debug information |
 //! | `opened_lines` | the lines of a file, in the process that asks |
 //! | `file_lines` | the lines of a file, read in this process or in another |
+//! | `code_order` | encoding of questions about the code of functions |
+//! | `code_answer` | encoding of the code of functions |
+//! | `kept_code` | what was read of files for that, in the process that finds code |
+//! | `opened_code` | the code of a file, in the process that asks |
+//! | `file_code` | the code of a file, found in this process or in another |
+//! | `run_time_order` | encoding of questions about code that was made at run time |
+//! | `run_time_code` | such code, found in this process or in another |
 //! | `kept_maps` | maps of generated code, in the process that reads them |
 //! | `opened_jit` | the names of a process's generated code, in the process that asks |
 //! | `jit_order` | encoding of questions about such names, and of their answers |
@@ -39,20 +47,27 @@
 mod answer;
 mod any_answer;
 mod chain;
+mod code_answer;
 mod code_names;
+mod code_order;
+mod file_code;
 mod file_lines;
 mod first_looks;
 mod jit_order;
+mod kept_code;
 mod kept_lines;
 mod kept_maps;
 mod known;
 mod lines_order;
 pub mod names;
 pub(crate) mod opened;
+pub(crate) mod opened_code;
 mod opened_jit;
 pub(crate) mod opened_lines;
 mod order;
 pub mod python_order;
+mod run_time_code;
+mod run_time_order;
 pub mod table_order;
 
 use std::fs::File;
@@ -67,15 +82,20 @@ use crate::source::Source;
 use crate::{ElfSymbols, Files, Origin, Reason};
 
 pub use any_answer::check_any_answer;
+pub use code_answer::CodeAnswer;
 pub use code_names::CodeNames;
+use code_order::CodeOrder;
+pub use file_code::FileCode;
 pub use file_lines::FileLines;
 use first_looks::FirstLooks;
 use jit_order::JitQuestion;
+use kept_code::KeptCode;
 use kept_lines::KeptLines;
 use kept_maps::KeptMaps;
 use lines_order::LinesQuestion;
 pub use opened_jit::NewNames;
 use order::{Beside, Question};
+pub use run_time_code::RunTimeCode;
 
 /// Maximum memory of the functions of all files, without their names: those of a compiler with its
 /// libraries take 8 MiB.
@@ -91,6 +111,7 @@ pub struct Parser {
     first_looks: FirstLooks,
     lines: KeptLines,
     maps: KeptMaps,
+    code: KeptCode,
 }
 
 impl Default for Parser {
@@ -100,6 +121,7 @@ impl Default for Parser {
             first_looks: FirstLooks::default(),
             lines: KeptLines::default(),
             maps: KeptMaps::default(),
+            code: KeptCode::default(),
         }
     }
 }
@@ -129,18 +151,24 @@ impl Parser {
                 Ok(self.maps.answer(number, &question))
             }
             Work::Python => python_order::answer(message, files),
+            Work::Code => {
+                let order = CodeOrder::read(message, files, way).ok_or(Reason::Refused)?;
+                self.code.answer(number, order)
+            }
             // Handled elsewhere: the format of these tables belongs to the stack walk, which this
             // crate does not know.
             Work::Tables | Work::WantedTables => Err(Reason::Refused),
         }
     }
 
-    /// Drops debug information that was not used for so long, and maps of generated code that were
-    /// not used for ten times as long. Returns whether nothing is left to drop.
+    /// Drops debug information, and what was read for the code of functions, that was not used for
+    /// so long, and maps of generated code that were not used for ten times as long. Returns whether
+    /// nothing is left to drop.
     pub fn forget_unused(&self, unused_for: Duration) -> bool {
         let are_lines_gone = self.lines.forget_units(unused_for);
         let are_maps_gone = self.maps.forget_unused(10 * unused_for);
-        are_lines_gone && are_maps_gone
+        let is_code_gone = self.code.forget_unused(unused_for);
+        are_lines_gone && are_maps_gone && is_code_gone
     }
 
     fn names(&self, number: u64, question: Question) -> Result<Reply, Reason> {

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::Cache;
+use crate::code::CodeLines;
 use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
 use crate::kernel::{BpfKernel, CurrentBpf, CurrentKernel, KernelFrame};
 use crate::object::Object;
 use crate::opener::FileSource;
-use crate::parser::FileLines;
 use crate::parser::names::{self, FileNames};
 use crate::parser::opened::OpenedFile;
+use crate::parser::opened_code::OpenedCode;
 use crate::parser::opened_lines::OpenedLines;
+use crate::parser::{FileCode, FileLines};
 use crate::revision::Revision;
 use crate::table_cache::TableKey;
 use crate::{ElfSymbols, FileOffset, Files, KernelSymbols, Lines, Reason, TableCache, lines};
@@ -37,7 +39,9 @@ pub struct Symbolizer {
     lines: Cache<Revision, Result<Option<Arc<Lines>>, Reason>>,
     /// Files whose debug information another process reads, by revision.
     opened_lines: Cache<Revision, Option<Arc<OpenedLines>>>,
-    tables: Option<TableCache>,
+    /// Files whose code another process writes out, by revision.
+    opened_code: Cache<Revision, Arc<OpenedCode>>,
+    tables: Option<Arc<TableCache>>,
     debug_bytes_max: Option<u64>,
     kernel: CurrentKernel,
 }
@@ -75,7 +79,7 @@ impl Symbolizer {
 
     /// Sets the directory in which the range tables of files are stored.
     pub fn with_tables(self, tables: TableCache) -> Symbolizer {
-        let tables = Some(tables);
+        let tables = Some(Arc::new(tables));
         Symbolizer { tables, ..self }
     }
 
@@ -210,7 +214,7 @@ impl Symbolizer {
         let slot = self.lines.slot(key);
         let lines = slot.get_or_init(|| {
             let files = DebugFiles::of(&source, &self.way);
-            let tables = self.tables.as_ref();
+            let tables = self.tables.as_deref();
             let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
             let open = |object: &Object| Lines::open(object, files, tables, bytes_max);
             let lines = found.with_object(open)?.map_err(|error| error.reason())?;
@@ -240,11 +244,39 @@ impl Symbolizer {
         let places = DebugFiles::of(&source, &self.way);
         let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
         // A failure may have another cause than the file, so it is not cached.
-        let lines = OpenedLines::open(opened, places, &self.way, self.tables.as_ref(), bytes_max)?;
+        let lines =
+            OpenedLines::open(opened, places, &self.way, self.tables.as_deref(), bytes_max)?;
         let slot = self.opened_lines.slot(revision);
         let lines = slot.get_or_init(|| lines.map(Arc::new)).clone();
         self.opened_lines.trim(opened_lines_bytes);
         Ok(lines.map(FileLines::Elsewhere))
+    }
+
+    /// Returns the code of a file. If there are parser processes, one of them reads the file.
+    pub fn file_code(&self, source: FileSource<'_>) -> Result<FileCode, Reason> {
+        if !self.way.has_parsers() {
+            let symbols = self.open(source)?;
+            let lines = CodeLines::new(&symbols, || self.lines(source));
+            return Ok(FileCode::Here(symbols, lines));
+        }
+        let (revision, opened) = self.opened(&source)?;
+        if let Some(code) = self.opened_code.get(&revision) {
+            if !code.is_damaged() {
+                return Ok(FileCode::Elsewhere(code));
+            }
+            self.reject_table(code.key());
+            self.opened_code.forget(&revision);
+            // The parser has the damaged table, and knows it by the number of the file.
+            self.opened.forget(&revision);
+            return self.file_code(source);
+        }
+        let places = DebugFiles::of(&source, &self.way);
+        let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
+        let code = OpenedCode::new(opened, places, &self.way, self.tables.as_ref(), bytes_max);
+        let slot = self.opened_code.slot(revision);
+        let code = Arc::clone(slot.get_or_init(|| Arc::new(code)));
+        self.opened_code.trim(|_| 0);
+        Ok(FileCode::Elsewhere(code))
     }
 
     /// Whether a separate debug file for this file would add something. If there are parser
@@ -273,6 +305,7 @@ impl Symbolizer {
             self.opened.forget(&key);
             self.lines.forget(&key);
             self.opened_lines.forget(&key);
+            self.opened_code.forget(&key);
             _ = self.opened.slot(key).set(Arc::new(again));
             return Ok(());
         }
@@ -319,7 +352,7 @@ impl Symbolizer {
 
     /// The range tables on disk, if any.
     pub fn tables(&self) -> Option<&TableCache> {
-        self.tables.as_ref()
+        self.tables.as_deref()
     }
 
     /// Returns what is at these kernel addresses. The symbols are read at the first call, and again

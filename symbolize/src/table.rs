@@ -142,6 +142,11 @@ impl Table {
         self.blocks.is_damaged()
     }
 
+    /// The file on disk; `None` if the table is in memory.
+    pub(crate) fn on_disk(&self) -> Option<&File> {
+        self.blocks.as_file()
+    }
+
     /// Number of ranges.
     pub fn ranges(&self) -> u64 {
         self.directory.ranges

@@ -17,6 +17,12 @@ const VDSO_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Vdso(ElfSymbols);
 
+impl From<Vdso> for ElfSymbols {
+    fn from(vdso: Vdso) -> ElfSymbols {
+        vdso.0
+    }
+}
+
 impl Vdso {
     /// Reads the vDSO that the kernel has mapped into this process.
     pub fn load() -> Result<Vdso, OpenError> {

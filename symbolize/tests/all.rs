@@ -4,6 +4,7 @@
 
 mod support;
 
+mod code;
 mod debug_files;
 mod foreign;
 mod headers;

@@ -19,12 +19,13 @@ use test_support::{Process, run_tool};
 
 /// A parser in this process, which can be replaced by another one.
 #[derive(Debug, Default)]
-struct Here {
+pub struct Here {
     parser: Mutex<Parser>,
 }
 
 impl Here {
-    fn another(&self) {
+    /// Replaces the parser, which knows nothing yet.
+    pub fn another(&self) {
         *self.parser.lock().unwrap() = Parser::default();
     }
 }

@@ -1,8 +1,6 @@
 //! The *code* of a function as it is on disk: its instructions and its source text, with the line
 //! of each instruction. It does not change while samples arrive. Each missing part has a reason.
 
-/// Decodes machine code.
-pub mod assembly;
 /// Finds the files that contain code.
 mod files;
 /// Code that a process made at run time.
@@ -11,18 +9,19 @@ mod jit;
 mod kernel;
 /// Finds instructions and source text of a function.
 pub mod library;
-/// Finds the functions and lines at an address.
-mod lines;
 /// The pieces of code that belong to a function.
 mod pieces;
 /// Folders of source text that replace those in debug information.
 pub mod source_map;
+/// The ways of writing instructions.
+mod syntax;
 /// Reads source text from disk.
 pub mod text;
 
-pub use assembly::{Instruction, Syntax};
 pub use library::{FileLibrary, Library};
 pub use source_map::SourceMap;
+pub use symbolize::code::{BodyLine, Instruction};
+pub use syntax::Syntax;
 pub use text::SourceText;
 
 use profile::FrameKind;
@@ -96,13 +95,6 @@ pub struct Piece {
     pub instructions: Vec<Instruction>,
     /// Number of bytes at its end that are left out.
     pub cut: u64,
-}
-
-/// A line in one of the files of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BodyLine {
-    pub file: u32,
-    pub line: u32,
 }
 
 impl Body {

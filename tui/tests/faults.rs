@@ -26,12 +26,13 @@ const OF_REPORTS: [&str; 12] = [
 ];
 
 /// Work that only the screen does.
-const OF_THE_SCREEN: [&str; 5] = [
+const OF_THE_SCREEN: [&str; 6] = [
     "watching the terminal",
     "answering an event",
     "drawing the screen",
     "writing to the terminal",
     "answering a view's question",
+    "finding code",
 ];
 
 #[test]
@@ -97,6 +98,11 @@ fn a_mistake_does_not_end_the_screen() {
         if **work == "answering a view's question" {
             // Opens a view that asks such a question.
             terminal.keys(&["2"]);
+        }
+        if **work == "finding code" {
+            terminal.wait_for("burn::burn_sixty");
+            terminal.keys(&["a"]);
+            terminal.wait_for("damaged in a way that is new to us");
         }
         terminal.wait_for("proftop made a mistake");
         terminal.keys(&["2"]);

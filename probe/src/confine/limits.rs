@@ -10,6 +10,10 @@ const MEMORY_BYTES: u64 = 160 << 20;
 /// programs take a fifth of it for a moment.
 const PARSER_MEMORY_BYTES: u64 = 512 << 20;
 
+/// Memory of a parser that finds code, in addition to what it has at its start: what other parsers
+/// may have, and as much debug information as is read to look at code.
+const CODE_FINDER_MEMORY_BYTES: u64 = PARSER_MEMORY_BYTES + (2 << 30);
+
 /// Maximum size of a file in memory, slightly more than the unpacker's own limit.
 const FILE_BYTES: u64 = 65 << 20;
 
@@ -28,7 +32,16 @@ pub fn of_unpacker() {
 /// Limits the calling process, a parser, which parses files one after the other: its CPU time has a
 /// limit for each file ([`crate::files`]).
 pub fn of_parser() {
-    set_memory(PARSER_MEMORY_BYTES);
+    parses_up_to(PARSER_MEMORY_BYTES);
+}
+
+/// Limits the calling process, a parser that finds code, in the same way.
+pub fn of_code_finder() {
+    parses_up_to(CODE_FINDER_MEMORY_BYTES);
+}
+
+fn parses_up_to(memory_bytes: u64) {
+    set_memory(memory_bytes);
     set(Resource::Fsize, FILE_BYTES);
     set(Resource::Core, 0);
 }

@@ -36,13 +36,14 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 7] = [
+const WORKS: [&str; 8] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
     Work::Tables.name(),
     Work::JitNames.name(),
     Work::Python.name(),
+    Work::Code.name(),
     READING_HEADERS,
 ];
 

@@ -53,7 +53,7 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
                     _ = rustix::process::setpriority_process(None, nice);
                 }
                 faults::catch(work.name(), || match work {
-                    Work::Names | Work::Lines | Work::JitNames | Work::Python => {
+                    Work::Names | Work::Lines | Work::JitNames | Work::Python | Work::Code => {
                         parser.perform(work, file, files, message, &way)
                     }
                     Work::Tables | Work::WantedTables => make_table(message, files, &way),
@@ -79,7 +79,7 @@ fn nice(work: Work) -> Option<i32> {
     match work {
         // On a busy machine a process of low priority would take seconds for what takes a tenth
         // of one.
-        Work::Names | Work::WantedTables | Work::JitNames | Work::Python => None,
+        Work::Names | Work::WantedTables | Work::JitNames | Work::Python | Work::Code => None,
         Work::Tables => Some(5),
         Work::Lines => Some(19),
     }

@@ -179,7 +179,7 @@ impl Parsers {
         match idle {
             Some(parser) => Ok(parser),
             None => Ok(Parser {
-                reader: self.pool.spawn(For::Parsing)?,
+                reader: self.pool.spawn(for_whom(order.work))?,
                 work: order.work,
                 writers: order.writers,
                 known: VecDeque::new(),
@@ -229,10 +229,23 @@ impl Parsers {
     }
 }
 
+/// The rights and bounds of a parser for such work.
+fn for_whom(work: Work) -> For {
+    match work {
+        Work::Code => For::FindingCode,
+        Work::Names
+        | Work::Lines
+        | Work::Tables
+        | Work::WantedTables
+        | Work::JitNames
+        | Work::Python => For::Parsing,
+    }
+}
+
 /// Maximum time for such work by the clock.
 fn time(work: Work) -> Duration {
     match work {
-        Work::Names | Work::WantedTables | Work::JitNames | Work::Python => TIME,
+        Work::Names | Work::WantedTables | Work::JitNames | Work::Python | Work::Code => TIME,
         Work::Tables | Work::Lines => TIME_BEHIND_OTHERS,
     }
 }
@@ -241,7 +254,7 @@ fn time(work: Work) -> Duration {
 /// forked.
 fn patience(work: Work) -> Duration {
     match work {
-        Work::Names | Work::Lines | Work::JitNames => PATIENCE,
+        Work::Names | Work::Lines | Work::JitNames | Work::Code => PATIENCE,
         // Such a parser keeps nothing of one file that would help with the next.
         Work::Tables | Work::WantedTables | Work::Python => Duration::ZERO,
     }

@@ -36,6 +36,7 @@ const SPAWN: u32 = 0;
 const SPAWN_FOR_USER: u32 = u32::MAX - 1;
 const SPAWN_UNPACKING: u32 = u32::MAX - 2;
 const SPAWN_PARSING: u32 = u32::MAX - 3;
+const SPAWN_FINDING_CODE: u32 = u32::MAX - 4;
 const END: u32 = u32::MAX;
 
 /// The rights that a reader has when it opens files.
@@ -49,6 +50,8 @@ pub enum For {
     Unpacking,
     /// None either, as it opens no files: it parses files that it is given, one after the other.
     Parsing,
+    /// None either: it parses files that a user wants to see the code of, and may take more memory.
+    FindingCode,
 }
 
 /// proftop's end of the spawner.
@@ -110,6 +113,7 @@ impl Spawner {
             For::User => SPAWN_FOR_USER,
             For::Unpacking => SPAWN_UNPACKING,
             For::Parsing => SPAWN_PARSING,
+            For::FindingCode => SPAWN_FINDING_CODE,
         };
         send(&self.socket, &order.to_le_bytes(), &[theirs.as_fd()])?;
         self.late += 1;
@@ -199,11 +203,15 @@ fn apply(orders: &UnixStream, make_table: TableMaker) {
             Err(_) => return,
         };
         match order.first_chunk().map(|order| u32::from_le_bytes(*order)) {
-            Some(order @ (SPAWN | SPAWN_FOR_USER | SPAWN_UNPACKING | SPAWN_PARSING)) => {
+            Some(
+                order @ (SPAWN | SPAWN_FOR_USER | SPAWN_UNPACKING | SPAWN_PARSING
+                | SPAWN_FINDING_CODE),
+            ) => {
                 let for_whom = match order {
                     SPAWN => For::Targets,
                     SPAWN_UNPACKING => For::Unpacking,
                     SPAWN_PARSING => For::Parsing,
+                    SPAWN_FINDING_CODE => For::FindingCode,
                     _ => For::User,
                 };
                 let socket = files.into_iter().next();
@@ -231,7 +239,7 @@ impl Readers {
         child(|| {
             let socket = UnixStream::from(socket);
             close(orders);
-            if matches!(for_whom, For::Unpacking | For::Parsing) {
+            if matches!(for_whom, For::Unpacking | For::Parsing | For::FindingCode) {
                 confine::be_ended_first();
                 _ = rustix::thread::set_name(NAME_WITHOUT_RIGHTS);
             }
@@ -239,7 +247,9 @@ impl Readers {
             // changes its user, and the filter forbids setting it again: so it is set between the
             // two.
             match for_whom {
-                For::Targets | For::Unpacking | For::Parsing => confine::own_nothing_if_root(),
+                For::Targets | For::Unpacking | For::Parsing | For::FindingCode => {
+                    confine::own_nothing_if_root();
+                }
                 For::User => UserRights::current().take_on_for_files()?,
             }
             die_with(parent)?;
@@ -248,9 +258,10 @@ impl Readers {
                 For::User => confine::reader_of_user(self.filter.as_ref().ok()),
                 For::Unpacking => confine::unpacker(self.without_files.as_ref().ok()),
                 For::Parsing => confine::parser(self.without_files.as_ref().ok()),
+                For::FindingCode => confine::code_finder(self.without_files.as_ref().ok()),
             }
             match for_whom {
-                For::Parsing => parser::serve(socket.into(), self.make_table),
+                For::Parsing | For::FindingCode => parser::serve(socket.into(), self.make_table),
                 For::Targets | For::User | For::Unpacking => reader::serve(&socket),
             }
             Ok(())

@@ -4,8 +4,9 @@ use std::os::fd::BorrowedFd;
 
 use crate::Writers;
 
-/// Maximum number of files of an order: the file, the known debug file, and two root directories.
-pub const ORDER_FILES_MAX: usize = 4;
+/// Maximum number of files of an order: the file, the known debug file, the table of its lines, and
+/// two root directories.
+pub const ORDER_FILES_MAX: usize = 5;
 
 /// The task of a parser. Each task has a process of its own, which caches what it has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,17 +23,20 @@ pub enum Work {
     JitNames,
     /// Whether a file has a Python interpreter, and where it has what.
     Python,
+    /// The code of functions: instructions and their lines.
+    Code,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 6] = [
+    pub const ALL: [Work; 7] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
         Work::WantedTables,
         Work::JitNames,
         Work::Python,
+        Work::Code,
     ];
 
     /// Name of the task, for error messages.
@@ -43,6 +47,7 @@ impl Work {
             Work::Tables | Work::WantedTables => "reading unwind tables",
             Work::JitNames => "reading maps of generated code",
             Work::Python => "looking for Python in a file",
+            Work::Code => "finding code",
         }
     }
 }

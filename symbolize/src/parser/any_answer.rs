@@ -1,11 +1,17 @@
 //! Any bytes, decoded as answers of a parser or reader: for the fuzz target `answers`.
 
 use super::answer;
+use super::code_answer::CodeAnswer;
 use super::jit_order::JitAnswer;
 use super::lines_order::{read_lines, read_program};
 use super::names::{PlaceName, SourceLine};
+use super::run_time_order::RunTimeAnswer;
+use crate::code::{CodeFound, Dialect, FunctionCode, RunTimeFound};
 use crate::python::PythonFile;
 use crate::{object, sanitize};
+
+/// Number of bytes of code that the checked answers may have.
+const CODE_BYTES_MAX: u64 = 1 << 16;
 
 /// Decodes bytes as each kind of answer. A parser reads untrusted files, which may have taken it
 /// over, so that it may answer with any bytes; a reader reads their headers.
@@ -35,6 +41,40 @@ pub fn check_any_answer(bytes: &[u8]) {
     if let Some(answer) = JitAnswer::read(bytes) {
         assert!(answer.names.len() <= bytes.len());
     }
+    if let Some(answer) = CodeAnswer::read(bytes, CODE_BYTES_MAX)
+        && let CodeFound::Function(code) = &answer.found
+    {
+        assert!(code.instructions.len() <= bytes.len());
+        check_code(code);
+    }
+    if let Some(answer) = RunTimeAnswer::read(bytes, CODE_BYTES_MAX)
+        && let RunTimeFound::Function(code) = &answer.found
+    {
+        assert!(code.instructions.len() <= bytes.len());
+        check_code(code);
+    }
+}
+
+/// Checks that instructions are in order, and within the function.
+fn check_code(code: &FunctionCode) {
+    assert!(code.range.end - code.range.start <= CODE_BYTES_MAX);
+    let mut end = code.range.start;
+    for instruction in &code.instructions {
+        assert!(instruction.offset >= end && instruction.len > 0);
+        end = instruction.offset + u64::from(instruction.len);
+        for dialect in [Dialect::Att, Dialect::Intel] {
+            check_text(&instruction.text(dialect));
+        }
+        let texts = [&instruction.inlined, &instruction.target];
+        texts
+            .into_iter()
+            .flatten()
+            .for_each(|text| check_text(text));
+        if let Some(place) = instruction.place {
+            check_text(&code.files[place.file as usize]);
+        }
+    }
+    assert!(end <= code.range.end);
 }
 
 fn check_line(line: &SourceLine) {

@@ -104,7 +104,7 @@ fn heap_bytes(lines: &Result<Option<Arc<Lines>>, Reason>) -> usize {
 }
 
 /// Returns which file has the debug information of a program, and the identity of the program.
-fn find_debug_file(file: &File, places: &DebugFiles) -> Result<Reply, Reason> {
+pub fn find_debug_file(file: &File, places: &DebugFiles) -> Result<Reply, Reason> {
     let main = Object::read(file).map_err(|error| error.reason())?;
     let separate = lines::separate(&main, places);
     let has_info = separate.as_ref().unwrap_or(&main).has_debug_info();

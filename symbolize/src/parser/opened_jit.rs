@@ -112,6 +112,7 @@ impl OpenedJit {
     }
 }
 
-fn writers(file: &File) -> Writers {
+/// Who can write to a file.
+pub fn writers(file: &File) -> Writers {
     Writers::of(file).unwrap_or(Writers::UNKNOWN)
 }

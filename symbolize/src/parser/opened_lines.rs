@@ -50,16 +50,11 @@ impl OpenedLines {
     ) -> Result<Option<OpenedLines>, Reason> {
         let mut lines = OpenedLines::unread(opened, places, way, bytes_max);
         let reply = lines.ask(Wanted::DebugFile, &[])?;
-        let program = lines_order::read_program(&reply.bytes).ok_or(Reason::Refused)?;
-        let Some(id) = program else {
+        let Some((separate, table)) = find_table(reply, lines.opened.file(), cache)? else {
             return Ok(None);
         };
-        lines.separate = reply.file.map(File::from);
-        let source = |file: &File| Source::file(file).map_err(|error| error.reason());
-        let main = source(lines.opened.file())?;
-        let separate = lines.separate.as_ref().map(source).transpose()?;
-        let key = TableKey::of(&id, &main, separate.as_ref().unwrap_or(&main));
-        lines.table = WholeTable::find(key, cache);
+        lines.separate = separate;
+        lines.table = table;
         Ok(Some(lines))
     }
 
@@ -176,6 +171,26 @@ impl OpenedLines {
         let (message, files) = lines_order::write(wanted, subject, offsets);
         self.opened.order(&self.way, Work::Lines, &files, &message)
     }
+}
+
+/// Returns the file with the debug information, if it is another one than the program, and the table
+/// in the cache, as far as it was made. `reply` is the answer to [`Wanted::DebugFile`]; `None` if
+/// there is no debug information.
+pub fn find_table(
+    reply: Reply,
+    program: &File,
+    cache: Option<&TableCache>,
+) -> Result<Option<(Option<File>, WholeTable)>, Reason> {
+    let told = lines_order::read_program(&reply.bytes).ok_or(Reason::Refused)?;
+    let Some(id) = told else {
+        return Ok(None);
+    };
+    let separate = reply.file.map(File::from);
+    let source = |file: &File| Source::file(file).map_err(|error| error.reason());
+    let main = source(program)?;
+    let debug = separate.as_ref().map(source).transpose()?;
+    let key = TableKey::of(&id, &main, debug.as_ref().unwrap_or(&main));
+    Ok(Some((separate, WholeTable::find(key, cache))))
 }
 
 /// Reads a table from a file that can no longer be changed.

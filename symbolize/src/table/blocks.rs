@@ -72,6 +72,14 @@ impl Blocks {
         }
     }
 
+    /// The cache file; `None` if all bytes are in memory.
+    pub fn as_file(&self) -> Option<&File> {
+        match self {
+            Blocks::Memory(_) => None,
+            Blocks::File { file, .. } => Some(file),
+        }
+    }
+
     /// Whether checksums are verified. Bytes in memory were written by this process a moment ago,
     /// or are read by a test of damaged tables.
     pub fn are_checked(&self) -> bool {

@@ -1,14 +1,15 @@
 //! Finds the *files* that contain code, and says what is missing if a file cannot be used.
 
-use super::lines::LineSource;
-use super::pieces::add_pieces;
+use super::pieces::{NoCode, add_pieces};
 use super::{Body, Wanted, jit, kernel};
 use probe::proc_maps;
 use probe::proc_maps::MapsLine;
 use profile::FrameKind;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
-use symbolize::source::Source;
+use symbolize::code::{CodeLines, NoLines};
+use symbolize::parser::FileCode;
 use symbolize::{ElfSymbols, FileSource, Reason, Symbolizer, Vdso, sanitize};
 
 /// What was found in a file, besides the instructions.
@@ -53,12 +54,12 @@ pub fn disassemble(
         (_, FrameKind::Python) => no_file("Python runs this function: it has no instructions"),
         ("[vdso]", _) if !wanted.is_recorded => {
             let vdso = Vdso::load().map_err(|error| error.to_string())?;
-            add_pieces(
-                wanted,
-                vdso.symbols(),
-                &LineSource::None(String::new()),
-                body,
-            )?;
+            // The kernel has written it, which is trusted: it is read in this process.
+            let symbols = Arc::new(ElfSymbols::from(vdso));
+            let code = FileCode::Here(symbols, CodeLines::None(NoLines::NoDebugInfo));
+            if let Some(why) = add_pieces(wanted, &code, body).no_code {
+                return Err(why.words(wanted));
+            }
             Ok(Found::without_lines(
                 "the kernel does not tell the lines of its vDSO",
             ))
@@ -101,8 +102,8 @@ fn disassemble_file(
             inode: mapping.as_ref().map_or(0, |line| line.inode),
             ..FileSource::new(path)
         };
-        let symbols = match symbolizer.open(source) {
-            Ok(symbols) => symbols,
+        let code = match symbolizer.file_code(source) {
+            Ok(code) => code,
             Err(reason) => {
                 failed.get_or_insert(reason);
                 continue;
@@ -112,15 +113,19 @@ fn disassemble_file(
             let note = format!("{module} has no build-id: it may be another one by now");
             body.notes.push(note);
         }
-        let lines = LineSource::new(symbolizer, &symbols, source, debug_bytes_max);
-        let added = add_pieces(wanted, &symbols, &lines, body);
-        let no_lines = match lines {
-            LineSource::None(why) => Some(format!("{module}: {why}")),
-            LineSource::Debug(_) | LineSource::Go => None,
-        };
-        body.no_assembly = added.err();
-        let built = written_at(&symbols);
-        return Ok(Found { built, no_lines });
+        let added = add_pieces(wanted, &code, body);
+        let no_lines = added
+            .no_lines
+            .map(|why| format!("{module}: {}", without_lines(why, debug_bytes_max)));
+        body.no_assembly = added.no_code.map(|why| why.words(wanted));
+        return Ok(Found {
+            built: code.modified(),
+            no_lines: match added.no_code {
+                // The same reason for both is said once.
+                Some(NoCode::Unreadable(_)) => body.no_assembly.clone(),
+                _ => no_lines,
+            },
+        });
     }
     Err(why_not(failed.unwrap_or(Reason::FileGone), wanted))
 }
@@ -152,11 +157,17 @@ fn why_not(reason: Reason, wanted: &Wanted) -> String {
     }
 }
 
-/// Returns when the file was written, to compare it with its source. None for code that is in
-/// memory only.
-fn written_at(symbols: &ElfSymbols) -> Option<SystemTime> {
-    match symbols.object().source() {
-        Source::File { file, .. } => file.metadata().ok()?.modified().ok(),
-        Source::Memory(_) => None,
+/// Says why the lines of a file are not known. `debug_bytes_max` is the limit for debug information.
+fn without_lines(why: NoLines, debug_bytes_max: u64) -> String {
+    match why {
+        NoLines::NoDebugInfo => "it has no debug information (gcc, clang: -g)".into(),
+        NoLines::TooMuch => {
+            let max = debug_bytes_max >> 20;
+            format!("it has more debug information than the {max} MB that there is memory for")
+        }
+        NoLines::Unreadable(reason) => {
+            let why = reason.explain().trim_end_matches('.');
+            format!("its debug information cannot be read: {why}")
+        }
     }
 }

@@ -1,18 +1,14 @@
 //! Code that a process made at run time. Its runtime says in a perf map or a dump where each
 //! function is; the code is in the dump or in the process's memory.
 
-use super::assembly::{self, Instruction, Mode};
 use super::pieces::cover_hits;
 use super::{Body, Piece, Wanted};
-use engine::shown;
 use std::io::{ErrorKind, Read as _};
-use std::ops::Range;
 use std::sync::Arc;
-use symbolize::jit::{JitCode, JitNames};
-use symbolize::{Files, Reason};
-
-/// How many bytes of a process's memory are read at once.
-const READ_MAX: u64 = 1 << 20;
+use symbolize::code::assembly::Mode;
+use symbolize::code::{FunctionCode, RunTimeFound, RunTimeQuestion};
+use symbolize::parser::RunTimeCode;
+use symbolize::{Files, JitNames, Reason};
 
 /// Adds the instructions of a function to its body. The error says why there are none.
 pub fn disassemble(wanted: &Wanted, files: &Files, body: &mut Body) -> Result<(), String> {
@@ -29,12 +25,19 @@ pub fn disassemble(wanted: &Wanted, files: &Files, body: &mut Body) -> Result<()
     cover_hits(wanted, body, |hit, left, body| {
         let address = hit.address;
         let found = processes.iter_mut().find_map(|process| {
-            let code = process.code(address, wanted, &mut trouble)?;
-            body.starts.insert(address, code.start);
-            is_memory |= code.bytes.is_none();
-            process.piece(code, left, files, &mut trouble)
+            process.find(address, wanted, left, files, &mut trouble, |start| {
+                body.starts.insert(address, start);
+            })
         });
-        found.filter(|piece| piece.range.contains(&address))
+        let found = found.filter(|found| found.code.range.contains(&address))?;
+        is_memory |= found.is_memory;
+        Some(Piece {
+            host: None,
+            start: found.code.range.start,
+            range: found.code.range,
+            instructions: found.code.instructions,
+            cut: found.code.cut,
+        })
     });
     if body.pieces.is_empty() {
         Err(trouble.words())
@@ -68,6 +71,11 @@ impl Trouble {
             Trouble::Replaced => {
                 "the process has put other code in its place since it was sampled".into()
             }
+            Trouble::NoMap(Reason::Refused) => {
+                "what its process says of it could not be understood within the bounds of time and \
+                 memory; opened again in a minute, it is tried once more"
+                    .into()
+            }
             Trouble::NoMap(reason) => format!(
                 "nothing tells where functions of this code begin and end: {} {}",
                 reason.explain(),
@@ -90,91 +98,94 @@ impl Trouble {
 /// A process that makes code.
 struct Process {
     pid: u32,
-    names: JitNames,
+    code: RunTimeCode,
     /// None for a processor without a decoder.
     mode: Option<Mode>,
 }
 
+/// A function, and whether its code was read in the memory of the process.
+struct Found {
+    code: FunctionCode,
+    is_memory: bool,
+}
+
 impl Process {
-    /// Opens the process, with the names of its functions. None if it has ended.
+    /// Opens the process. None if it has ended.
     fn open(pid: u32, files: &Files) -> Option<Self> {
         let directory = JitNames::hold(pid).ok()?;
-        let mut names = JitNames::new(Arc::new(directory), files.clone());
-        names.update();
         Some(Self {
             pid,
-            names,
+            code: RunTimeCode::new(Arc::new(directory), files.clone()),
             mode: mode(pid, files),
         })
     }
 
-    /// Returns the function that has the address now. None if it is not the wanted one.
-    fn code(&mut self, address: u64, wanted: &Wanted, trouble: &mut Trouble) -> Option<JitCode> {
-        match self.names.code(address) {
-            Ok(code) if shown(&code.name) == *wanted.function => Some(code),
-            Ok(_) => None,
-            Err(reason) => {
-                *trouble = Trouble::NoMap(reason);
-                None
-            }
-        }
-    }
-
-    /// Returns the code of a function as instructions: from the dump if it has the bytes, else from
-    /// the memory of the process. At most `bytes_max` bytes are read; the number of those that are
-    /// left out is in `cut`.
-    fn piece(
+    /// Returns the code of the function at an address: from the dump if it has the bytes, else from
+    /// the memory of the process. None if the function is not the wanted one. At most `bytes_max`
+    /// bytes are read; the number of those that are left out is in `cut`. `note_start` is called
+    /// with the start of the function, even if its bytes cannot be read.
+    fn find(
         &mut self,
-        code: JitCode,
+        address: u64,
+        wanted: &Wanted,
         bytes_max: u64,
         files: &Files,
         trouble: &mut Trouble,
-    ) -> Option<Piece> {
+        mut note_start: impl FnMut(u64),
+    ) -> Option<Found> {
         let Some(mode) = self.mode else {
             *trouble = Trouble::Foreign;
             return None;
         };
-        let start = code.start;
-        let wanted = code.len.min(bytes_max).min(READ_MAX);
-        let bytes = match code.bytes {
-            Some(mut bytes) => {
-                bytes.truncate(wanted as usize);
-                bytes
-            }
-            None => match files.memory(self.pid, start, wanted as u32) {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    *trouble = Trouble::NoMemory(error.kind());
-                    return None;
-                }
-            },
+        let question = RunTimeQuestion {
+            function: &wanted.function,
+            address,
+            mode,
+            bytes_max,
+            memory: None,
         };
-        let range = start..start.checked_add(bytes.len() as u64)?;
-        let mut instructions = assembly::decode(mode, &bytes, start, start);
-        for instruction in &mut instructions {
-            instruction.target = self.target(instruction, &range);
+        let (start, len) = match self.ask(&question, trouble)? {
+            RunTimeFound::Function(code) => {
+                note_start(code.range.start);
+                let is_memory = false;
+                return Some(Found { code, is_memory });
+            }
+            RunTimeFound::InMemory { start, len } => (start, len),
+            RunTimeFound::Replaced | RunTimeFound::Unknown => return None,
+        };
+        note_start(start);
+        // The length is below `bytes_max`.
+        let bytes = match files.memory(self.pid, start, len as u32) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                *trouble = Trouble::NoMemory(error.kind());
+                return None;
+            }
+        };
+        let question = RunTimeQuestion {
+            memory: Some((start, &bytes)),
+            ..question
+        };
+        match self.ask(&question, trouble)? {
+            RunTimeFound::Function(code) => Some(Found {
+                code,
+                is_memory: true,
+            }),
+            // Other code has come to that address meanwhile.
+            RunTimeFound::InMemory { .. } | RunTimeFound::Replaced | RunTimeFound::Unknown => None,
         }
-        Some(Piece {
-            host: None,
-            start,
-            cut: code.len.saturating_sub(bytes.len() as u64),
-            range,
-            instructions,
-        })
     }
 
-    /// Returns the name of the target of a call or jump. None if the process does not name it.
-    fn target(&mut self, instruction: &Instruction, range: &Range<u64>) -> Option<Arc<str>> {
-        let target = instruction.branch()?;
-        if range.contains(&target) && !instruction.is_call() {
-            return Some(format!("+{:#x}", target - range.start).into());
+    fn ask(
+        &mut self,
+        question: &RunTimeQuestion<'_>,
+        trouble: &mut Trouble,
+    ) -> Option<RunTimeFound> {
+        let found = self.code.find(question);
+        if let Err(reason) = found {
+            *trouble = Trouble::NoMap(reason);
         }
-        let code = self.names.code(target).ok()?;
-        let name = shown(&code.name);
-        Some(match target - code.start {
-            0 => name.into(),
-            offset => format!("{name}+{offset:#x}").into(),
-        })
+        found.ok()
     }
 }
 

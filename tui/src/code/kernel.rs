@@ -1,12 +1,13 @@
 //! Code of the *kernel*, of its modules and of BPF programs, read from memory.
 
-use super::assembly::{self, Instruction, Mode};
 use super::pieces::cover_hits;
 use super::{Body, BodyLine, Piece, Wanted};
 use engine::shown;
 use probe::{BpfPrograms, ask_kernel};
 use std::io::ErrorKind;
 use std::ops::Range;
+use symbolize::code::assembly::{self, Decoded, Mode};
+use symbolize::code::{Instruction, Texts};
 use symbolize::kernel::{CurrentBpf, KernelCore, KernelSymbols};
 use symbolize::sanitize;
 
@@ -130,16 +131,20 @@ fn add_pieces(
 fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) -> Piece {
     let start = code.start;
     let range = start..start + code.bytes.len() as u64;
-    let mut instructions = assembly::decode(Mode::KERNEL, &code.bytes, start, start);
-    for instruction in &mut instructions {
-        name_target(instruction, &range, symbols);
+    let mut texts = Texts::default();
+    let write = |mut decoded: Decoded| {
+        name_target(&mut decoded, &range, symbols);
+        let mut instruction = decoded.write(&mut texts);
         let place = memory.bpf.find(instruction.offset);
         let place = place.filter(|place| code.is_bpf && place.line > 0);
         instruction.place = place.map(|place| BodyLine {
             file: body.file_number(&sanitize(&place.file)),
             line: place.line,
         });
-    }
+        instruction
+    };
+    let decoded = assembly::decode(Mode::KERNEL, &code.bytes, start, start);
+    let instructions: Vec<Instruction> = decoded.into_iter().map(write).collect();
     Piece {
         host: None,
         start,
@@ -151,12 +156,12 @@ fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) 
 
 /// Names the target of a call or jump. A target inside the function is written as the distance from
 /// its start.
-fn name_target(instruction: &mut Instruction, range: &Range<u64>, symbols: &KernelSymbols) {
-    let Some(target) = instruction.branch() else {
+fn name_target(decoded: &mut Decoded, range: &Range<u64>, symbols: &KernelSymbols) {
+    let Some(target) = decoded.branch() else {
         return;
     };
-    let is_inside = range.contains(&target) && !instruction.is_call();
-    instruction.target = match (is_inside, symbols.find(target)) {
+    let is_inside = range.contains(&target) && !decoded.is_call();
+    decoded.target = match (is_inside, symbols.find(target)) {
         (true, _) => Some(format!("+{:#x}", target - range.start).into()),
         (false, Ok(symbol)) if symbol.offset == 0 => Some(shown(symbol.name.as_bytes()).into()),
         (false, Ok(symbol)) => {

@@ -2,6 +2,7 @@
 //! may wait for disks.
 
 use super::files::disassemble;
+use super::pieces::NEW_DAMAGE;
 use super::{Body, Hit, SourceMap, Wanted, text};
 use crate::advice::{self, Advice, Adviser, Means};
 use std::collections::HashMap;
@@ -90,7 +91,7 @@ impl Library for FileLibrary {
             self.debug_bytes_max = debug_bytes_max(&free_memory());
             symbolizer(self.debug_bytes_max)
         });
-        // A panic in a parser costs the code of this function only.
+        // A panic costs the code of this function only.
         let found = faults::catch("reading code", || {
             find(wanted, symbolizer, self.debug_bytes_max, &self.map)
         });
@@ -98,7 +99,7 @@ impl Library for FileLibrary {
             // After a panic the symbolizer may be in any state.
             self.symbolizer = None;
             Body {
-                no_assembly: Some("the file is damaged in a way that is new to us".into()),
+                no_assembly: Some(NEW_DAMAGE.into()),
                 unknown: wanted.hits.iter().map(|hit| hit.address).collect(),
                 ..Body::default()
             }

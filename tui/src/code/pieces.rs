@@ -1,43 +1,124 @@
 //! The *pieces* of a function's code: its own code, and the instructions of functions into which it
 //! was inlined.
 
-use super::assembly::{BYTES_MAX, Mode};
-use super::lines::{Frame, LineSource};
-use super::{Body, BodyLine, Hit, Piece, Wanted, assembly};
-use engine::shown;
+use super::{Body, Hit, Piece, Wanted};
 use profile::few;
-use std::ops::Range;
-use std::sync::Arc;
-use symbolize::{ElfSymbols, FileOffset, LinkAddr};
+use symbolize::code::assembly::BYTES_MAX;
+use symbolize::code::{CodeFound, CodeQuestion, FunctionCode, NoLines};
+use symbolize::parser::FileCode;
+use symbolize::{FileOffset, Reason};
 
-/// Adds the functions that were hit to the body, the hottest first, up to [`BYTES_MAX`].
-pub fn add_pieces(
-    wanted: &Wanted,
-    symbols: &ElfSymbols,
-    lines: &LineSource,
-    body: &mut Body,
-) -> Result<(), String> {
-    let machine = symbols.object().machine();
-    let Some(mode) = Mode::of_machine(machine) else {
-        let name = match machine {
-            40 => "Arm".to_owned(),
-            243 => "RISC-V".to_owned(),
-            number => format!("the machine with ELF number {number}"),
-        };
-        return Err(format!(
-            "code of {name} is not written out, only that of x86 and AArch64"
-        ));
-    };
+/// What is said of a file on which a part of this program has panicked.
+pub const NEW_DAMAGE: &str = "the file is damaged in a way that is new to us";
+
+/// Why a file gave no instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoCode {
+    /// Code for a processor without a decoder, given by the number of its machine in ELF files.
+    Machine(u16),
+    /// Nothing says where the function is.
+    Nowhere,
+    /// The file could not be read, or not to the end.
+    Unreadable(Reason),
+}
+
+impl NoCode {
+    /// Says it in words.
+    pub fn words(self, wanted: &Wanted) -> String {
+        let (module, path) = (&wanted.module, &wanted.module_path);
+        match self {
+            NoCode::Machine(machine) => {
+                let name = match machine {
+                    40 => "Arm".to_owned(),
+                    243 => "RISC-V".to_owned(),
+                    number => format!("the machine with ELF number {number}"),
+                };
+                format!("code of {name} is not written out, only that of x86 and AArch64")
+            }
+            NoCode::Nowhere => format!("{module} does not tell where the function is"),
+            NoCode::Unreadable(Reason::Refused) => format!(
+                "{path} could not be understood within the bounds of time and memory; \
+                 opened again in a minute, it is tried once more"
+            ),
+            NoCode::Unreadable(Reason::Mistake) => NEW_DAMAGE.to_owned(),
+            NoCode::Unreadable(reason) => {
+                format!("{path}: {}", reason.explain().trim_end_matches('.'))
+            }
+        }
+    }
+}
+
+/// What was found in a file, besides its instructions.
+#[derive(Debug, Default)]
+pub struct FilePieces {
+    /// Why there are no instructions; `None` if there are.
+    pub no_code: Option<NoCode>,
+    /// Why the lines of instructions are not known; `None` if they are.
+    pub no_lines: Option<NoLines>,
+}
+
+/// Adds the functions that were hit to the body, the hottest first, up to [`BYTES_MAX`]. If one of
+/// them cannot be read, there are none.
+pub fn add_pieces(wanted: &Wanted, code: &FileCode, body: &mut Body) -> FilePieces {
+    let mut found = FilePieces::default();
     cover_hits(wanted, body, |hit, left, body| {
-        piece(mode, wanted, hit, symbols, lines, left, body)
+        // A reason that is about the whole file holds for the other addresses as well.
+        let is_final = !matches!(found.no_code, None | Some(NoCode::Nowhere));
+        if is_final || left == 0 {
+            return None;
+        }
+        let answer = code.find(&CodeQuestion {
+            function: &wanted.function,
+            module: &wanted.module,
+            address: FileOffset(hit.address),
+            is_inlined: hit.host.is_some(),
+            bytes_max: left,
+        });
+        let why = match answer {
+            Ok(answer) => {
+                found.no_lines = answer.no_lines;
+                match answer.found {
+                    CodeFound::Function(code) => return Some(piece(code, hit, body)),
+                    CodeFound::Unknown => NoCode::Nowhere,
+                    CodeFound::Machine(machine) => NoCode::Machine(machine),
+                }
+            }
+            Err(reason) => NoCode::Unreadable(reason),
+        };
+        found.no_code = Some(why);
+        None
     });
-    if body.pieces.is_empty() && !body.unknown.is_empty() {
-        Err(format!(
-            "{} does not tell where the function is",
-            wanted.module
-        ))
-    } else {
-        Ok(())
+    if let Some(NoCode::Unreadable(_)) = found.no_code {
+        let hits = wanted.hits.iter().map(|hit| hit.address);
+        body.unknown.extend(hits);
+        body.pieces.clear();
+        body.files.clear();
+    }
+    let is_nowhere = body.pieces.is_empty() && !body.unknown.is_empty();
+    FilePieces {
+        no_code: is_nowhere.then_some(found.no_code.unwrap_or(NoCode::Nowhere)),
+        ..found
+    }
+}
+
+/// Makes a piece of the code at a hit. The files of its lines get their numbers in the body.
+fn piece(mut code: FunctionCode, hit: &Hit, body: &mut Body) -> Piece {
+    let numbers: Vec<u32> = code
+        .files
+        .iter()
+        .map(|file| body.file_number(file))
+        .collect();
+    for instruction in &mut code.instructions {
+        if let Some(place) = &mut instruction.place {
+            place.file = numbers[place.file as usize];
+        }
+    }
+    Piece {
+        host: hit.host.clone(),
+        start: code.range.start,
+        range: code.range,
+        instructions: code.instructions,
+        cut: code.cut,
     }
 }
 
@@ -70,101 +151,4 @@ pub(super) fn cover_hits(
         }
     }
     few::sort_by_key(&mut body.pieces, |piece| piece.range.start);
-}
-
-/// Returns the function at an address, as instructions with their lines and targets. If the wanted
-/// function was inlined into it, only the inlined instructions are kept. None if no symbol says
-/// where the function begins and ends, or if its bytes cannot be read.
-///
-/// There are two kinds of addresses here: hits and lines have offsets in the file, symbols and
-/// targets of jumps have link-time addresses.
-fn piece(
-    mode: Mode,
-    wanted: &Wanted,
-    hit: &Hit,
-    symbols: &ElfSymbols,
-    lines: &LineSource,
-    bytes_max: u64,
-    body: &mut Body,
-) -> Option<Piece> {
-    let segments = symbols.segments();
-    let addr = segments.to_link(FileOffset(hit.address))?;
-    let Range { start, end } = symbols.extent(addr)?;
-    let FileOffset(offset) = segments.to_file(start)?;
-    let len = (end.0 - start.0).min(bytes_max);
-    let bytes = symbols.read_code(start, len).ok()?;
-    let mut instructions = assembly::decode(mode, &bytes, offset, start.0);
-    instructions.retain_mut(|instruction| {
-        // The functions at this instruction, innermost first. `at` is the wanted one: those before
-        // it were inlined into it, those behind it contain it.
-        let mut chain = lines.find(symbols, FileOffset(instruction.offset));
-        let at = match hit.host {
-            Some(_) => chain.iter().position(|f| f.function == *wanted.function),
-            None => chain.len().checked_sub(1),
-        };
-        let Some(at) = at else {
-            // In the code of another function, only instructions of the wanted one are kept.
-            return hit.host.is_none();
-        };
-        let own = &chain[at];
-        instruction.place = (own.line > 0).then(|| BodyLine {
-            file: body.file_number(&own.file),
-            line: own.line,
-        });
-        chain.truncate(at);
-        instruction.inlined = (!chain.is_empty()).then(|| inlined(&chain).into());
-        true
-    });
-    for instruction in &mut instructions {
-        let target = instruction.branch().map(LinkAddr);
-        instruction.target = target.and_then(|target| {
-            let is_inside = (start.0..end.0).contains(&target.0);
-            if is_inside && !instruction.is_call() {
-                Some(format!("+{:#x}", target.0 - start.0).into())
-            } else {
-                name_at(wanted, symbols, target)
-            }
-        });
-    }
-    Some(Piece {
-        host: hit.host.clone(),
-        range: offset..offset + len,
-        start: offset,
-        instructions,
-        cut: end.0 - start.0 - len,
-    })
-}
-
-/// Returns inlined functions as text, such as `add (math.h:12), in sum (math.h:30)`.
-fn inlined(chain: &[Frame]) -> String {
-    let frame = |frame: &Frame| {
-        let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
-        match frame.line {
-            0 => frame.function.clone(),
-            line => format!("{} ({file}:{line})", frame.function),
-        }
-    };
-    chain.iter().map(frame).collect::<Vec<_>>().join(", in ")
-}
-
-/// Returns the name for an address, in the form that the profile uses.
-fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
-    let named = symbols
-        .find_link(addr)
-        .ok()
-        .map(|symbol| (shown(symbol.name), symbol.start.0))
-        // Stripped Go programs still have the names in the tables of the Go runtime.
-        .or_else(|| {
-            let go = symbols.go()?;
-            let name = go.name_at(addr)?;
-            Some((shown(&name), go.extent(addr)?.start))
-        });
-    let Some((name, start)) = named else {
-        let FileOffset(offset) = symbols.segments().to_file(addr)?;
-        return Some(format!("{}+{offset:#x}", wanted.module).into());
-    };
-    Some(match addr.0 - start {
-        0 => name.into(),
-        within => format!("{name}+{within:#x}").into(),
-    })
 }

@@ -5,6 +5,10 @@ use crate::code::{Piece, Syntax};
 use profile::FrameKind;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use symbolize::files::{Order, Proxy, Reply, Request};
+use symbolize::parser::Parser;
+use symbolize::{Files, Reason, RemoteFiles};
 use test_support::Random;
 
 const SOURCE: &str = "\
@@ -318,4 +322,76 @@ fn more_debug_information_than_there_is_memory_for_is_said() {
         why.ends_with("it has more debug information than the 300 MB that there is memory for"),
         "{why}"
     );
+}
+
+/// A parser in this process that does a number of orders, and is ended by all others.
+#[derive(Debug)]
+struct EndedParser {
+    parser: Parser,
+    orders_left: AtomicUsize,
+}
+
+impl Proxy for EndedParser {
+    fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason> {
+        Files::from(remote).perform(request)
+    }
+
+    fn has_parsers(&self) -> bool {
+        true
+    }
+
+    fn parse(&self, order: &Order<'_>) -> Option<Result<Reply, Reason>> {
+        let one_less = |left: usize| left.checked_sub(1);
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        if self.orders_left.fetch_update(set, read, one_less).is_err() {
+            return Some(Err(Reason::Refused));
+        }
+        let files = order.files.iter().map(|file| file.try_clone_to_owned());
+        let files = files.collect::<Result<_, _>>().expect("descriptors");
+        let way = Files::default();
+        let reply = self
+            .parser
+            .perform(order.work, order.file, files, order.message, &way);
+        Some(reply)
+    }
+}
+
+#[test]
+fn code_is_whole_or_has_a_reason_when_a_parser_is_ended() {
+    let Some(program) = compile(&["-g", WITH_ID]) else {
+        return;
+    };
+    let path = &program.path;
+    let mut wanted = wanted(path, "sum", start_of(path, "sum"), None);
+    wanted.hits.push(Hit {
+        address: start_of(path, "main"),
+        ..wanted.hits[0].clone()
+    });
+    let found_after = |orders: usize| {
+        let parser = EndedParser {
+            parser: Parser::default(),
+            orders_left: AtomicUsize::new(orders),
+        };
+        let symbolizer = Symbolizer::new().with_files(Files::by(Arc::new(parser)));
+        find(&wanted, &symbolizer, DEBUG_BYTES, &SourceMap::default())
+    };
+    // One order for the file with the debug information, and one for each function.
+    for orders in 0..3 {
+        let body = found_after(orders);
+        let why = body.no_assembly.as_deref().expect("a reason");
+        assert!(why.contains("could not be understood within"), "{why}");
+        assert_eq!(body.no_text.as_deref(), Some(why), "it is said once");
+        assert_eq!((body.pieces.len(), body.instructions()), (0, 0));
+        assert!(wanted.hits.iter().all(|hit| body.covers(hit.address)));
+    }
+    let body = found_after(3);
+    assert_eq!((body.pieces.len(), &body.no_assembly), (2, &None));
+    // It is what is found without parsers.
+    let here = find(
+        &wanted,
+        &Symbolizer::new(),
+        DEBUG_BYTES,
+        &SourceMap::default(),
+    );
+    assert_eq!(format!("{body:?}"), format!("{here:?}"));
 }

@@ -49,7 +49,8 @@ fn sentences(body: &Body, layout: Layout) -> Vec<String> {
     {
         notes.push(format!("no instructions: {why}"));
     }
-    let cut: u64 = body.pieces.iter().map(|piece| piece.cut).sum();
+    let cuts = body.pieces.iter().map(|piece| piece.cut);
+    let cut = cuts.fold(0, u64::saturating_add);
     if layout != Layout::Source && cut > 0 {
         notes.push(format!("the last {cut} bytes of it are not written out"));
     }

@@ -40,7 +40,7 @@ impl Word {
             && (self.bits >> 26 == 0b10_0101 || matches!(self.bits >> 21, 0x6b1 | 0x6b9))
     }
 
-    /// Returns the address that it calls or jumps to. None if the instruction does not contain it.
+    /// Returns the address that it calls or jumps to. `None` if the instruction does not contain it.
     pub fn branch(self) -> Option<u64> {
         let words = match self.bits {
             // b, bl

@@ -1,11 +1,9 @@
-//! Machine code as *instructions*, of 32 and 64 bit x86 and of AArch64. For other processors only
-//! source text is shown.
+//! Machine code as *instructions*, of 32 and 64 bit x86 and of AArch64.
 
 mod aarch64;
 mod x86;
 
-use super::BodyLine;
-use clap::ValueEnum;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Maximum number of bytes of a function that are decoded: ten times the longest function that
@@ -13,40 +11,27 @@ use std::sync::Arc;
 pub const BYTES_MAX: u64 = 256 << 10;
 
 /// How instructions are written, where there is more than one way: those of x86.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Syntax {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
     /// AT&T
-    #[default]
-    #[value(alias = "at&t")]
     Att,
     /// Intel
     Intel,
 }
 
-impl Syntax {
-    /// Returns the other syntax.
-    pub fn other(self) -> Self {
-        match self {
-            Syntax::Att => Syntax::Intel,
-            Syntax::Intel => Syntax::Att,
-        }
-    }
-
-    /// Returns the name that users know.
-    pub fn name(self) -> &'static str {
-        match self {
-            Syntax::Att => "AT&T",
-            Syntax::Intel => "Intel",
-        }
-    }
-}
-
-/// An instruction, its place, and what is known about it.
-#[derive(Debug, Clone)]
+/// An instruction as text, its place, and what is known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     /// Its offset in the file.
     pub offset: u64,
-    decoded: Decoded,
+    /// Its length in bytes, which is at least 1.
+    pub(crate) len: u8,
+    /// Whether it is a call, direct or indirect.
+    pub(crate) is_call: bool,
+    /// The offset in the file that it jumps to.
+    pub(crate) jump: Option<u64>,
+    /// The instruction in assembly language, in each dialect.
+    pub(crate) texts: [Arc<str>; 2],
     /// Its source line within the function.
     pub place: Option<BodyLine>,
     /// The functions that were inlined there, innermost first, such as `add (math.h:12)`.
@@ -55,66 +40,143 @@ pub struct Instruction {
     pub target: Option<Arc<str>>,
 }
 
+/// A line in one of the files of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BodyLine {
+    /// Number of the file in the list.
+    pub file: u32,
+    /// Number of the line, counted from 1.
+    pub line: u32,
+}
+
 impl Instruction {
     /// Whether the byte at this offset in the file belongs to the instruction.
     pub fn contains(&self, offset: u64) -> bool {
         offset
             .checked_sub(self.offset)
-            .is_some_and(|within| within < self.decoded.len())
+            .is_some_and(|within| within < u64::from(self.len))
     }
 
     /// Whether it is a call, direct or indirect.
     pub fn is_call(&self) -> bool {
-        match &self.decoded {
-            Decoded::X86(decoded) => x86::is_call(decoded),
-            Decoded::Aarch64(decoded) => decoded.is_call(),
-        }
+        self.is_call
     }
 
-    /// Returns the link-time address that the instruction calls or jumps to. None if it does
-    /// neither, or if the address is in a register or in memory.
-    pub fn branch(&self) -> Option<u64> {
-        match &self.decoded {
-            Decoded::X86(decoded) => x86::branch(decoded),
-            Decoded::Aarch64(decoded) => decoded.branch(),
-        }
-    }
-
-    /// Returns the offset in the file that the instruction jumps to. None for calls, and if the
+    /// Returns the offset in the file that the instruction jumps to. `None` for calls, and if the
     /// address is in a register or in memory.
     pub fn jump(&self) -> Option<u64> {
+        self.jump
+    }
+
+    /// Returns the instruction in assembly language. The target of a jump or call is written by its
+    /// name, if it has one.
+    pub fn text(&self, dialect: impl Into<Dialect>) -> String {
+        match dialect.into() {
+            Dialect::Att => self.texts[0].to_string(),
+            Dialect::Intel => self.texts[1].to_string(),
+        }
+    }
+}
+
+/// Texts of which many are the same, each in memory once.
+#[derive(Debug, Default)]
+pub struct Texts(HashSet<Arc<str>>);
+
+impl Texts {
+    /// Returns the text in shared memory.
+    pub fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let shared: Arc<str> = text.into();
+        self.0.insert(Arc::clone(&shared));
+        shared
+    }
+}
+
+/// A decoded instruction.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    /// Its offset in the file.
+    pub offset: u64,
+    code: MachineCode,
+    /// The name of the function that it calls or jumps to, if that has one.
+    pub target: Option<Arc<str>>,
+}
+
+impl Decoded {
+    /// Returns the length in bytes, which is at least 1.
+    fn len(&self) -> u64 {
+        self.code.len()
+    }
+
+    /// Whether it is a call, direct or indirect.
+    pub fn is_call(&self) -> bool {
+        match &self.code {
+            MachineCode::X86(code) => x86::is_call(code),
+            MachineCode::Aarch64(code) => code.is_call(),
+        }
+    }
+
+    /// Returns the link-time address that the instruction calls or jumps to. `None` if it does
+    /// neither, or if the address is in a register or in memory.
+    pub fn branch(&self) -> Option<u64> {
+        match &self.code {
+            MachineCode::X86(code) => x86::branch(code),
+            MachineCode::Aarch64(code) => code.branch(),
+        }
+    }
+
+    /// Returns the offset in the file that the instruction jumps to. `None` for calls, and if the
+    /// address is in a register or in memory.
+    fn jump(&self) -> Option<u64> {
         let target = self.branch().filter(|_| !self.is_call())?;
-        let address = match &self.decoded {
-            Decoded::X86(decoded) => decoded.ip(),
-            Decoded::Aarch64(decoded) => decoded.address,
+        let address = match &self.code {
+            MachineCode::X86(code) => code.ip(),
+            MachineCode::Aarch64(code) => code.address,
         };
         Some(self.offset.wrapping_add(target.wrapping_sub(address)))
     }
 
     /// Returns the instruction in assembly language. The target of a jump or call is written by its
     /// name, if it has one.
-    pub fn text(&self, syntax: Syntax) -> String {
+    fn text(&self, dialect: Dialect) -> String {
         let target = self.target.as_deref().filter(|_| self.branch().is_some());
-        match &self.decoded {
-            Decoded::X86(decoded) => x86::text(decoded, syntax, target),
-            Decoded::Aarch64(decoded) => decoded.text(target),
+        match &self.code {
+            MachineCode::X86(code) => x86::text(code, dialect, target),
+            MachineCode::Aarch64(code) => code.text(target),
+        }
+    }
+
+    /// Writes the instruction in every dialect. Its line is not known yet.
+    pub fn write(self, texts: &mut Texts) -> Instruction {
+        Instruction {
+            offset: self.offset,
+            // The longest instruction of x86 has 15 bytes.
+            len: self.len().min(u8::MAX.into()) as u8,
+            is_call: self.is_call(),
+            jump: self.jump(),
+            texts: [Dialect::Att, Dialect::Intel].map(|dialect| texts.share(&self.text(dialect))),
+            place: None,
+            inlined: None,
+            target: self.target,
         }
     }
 }
 
-/// A decoded instruction of one of the processors.
+/// An instruction of one of the processors.
 #[derive(Debug, Clone)]
-enum Decoded {
+enum MachineCode {
     X86(iced_x86::Instruction),
     Aarch64(aarch64::Word),
 }
 
-impl Decoded {
+impl MachineCode {
     /// Returns the length in bytes, which is at least 1.
     fn len(&self) -> u64 {
         match self {
-            Decoded::X86(decoded) => decoded.len().max(1) as u64,
-            Decoded::Aarch64(decoded) => decoded.len,
+            MachineCode::X86(code) => code.len().max(1) as u64,
+            MachineCode::Aarch64(code) => code.len,
         }
     }
 }
@@ -131,8 +193,11 @@ fn column(mnemonic: &str) -> String {
 /// The instruction set by which code is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
+    /// x86 of 32 bits.
     Bits32,
+    /// x86 of 64 bits.
     Bits64,
+    /// ARM of 64 bits.
     Aarch64,
 }
 
@@ -144,7 +209,7 @@ impl Mode {
         Mode::Bits64
     };
 
-    /// Returns the mode for the `e_machine` of an ELF file. None for processors without a decoder
+    /// Returns the mode for the `e_machine` of an ELF file. `None` for processors without a decoder
     /// here.
     pub fn of_machine(machine: u16) -> Option<Self> {
         match machine {
@@ -158,22 +223,20 @@ impl Mode {
 
 /// Decodes code that is at `offset` in its file and linked to `address`. On x86, a byte at which no
 /// valid instruction begins becomes an invalid instruction of one byte.
-pub fn decode(mode: Mode, bytes: &[u8], offset: u64, address: u64) -> Vec<Instruction> {
+pub fn decode(mode: Mode, bytes: &[u8], offset: u64, address: u64) -> Vec<Decoded> {
     let mut instructions = Vec::new();
-    let mut add = |position: u64, decoded| {
-        instructions.push(Instruction {
+    let mut add = |position: u64, code| {
+        instructions.push(Decoded {
             offset: offset.wrapping_add(position),
-            decoded,
-            place: None,
-            inlined: None,
+            code,
             target: None,
         });
     };
     match mode {
-        Mode::Bits32 => x86::decode(32, bytes, address, |at, one| add(at, Decoded::X86(one))),
-        Mode::Bits64 => x86::decode(64, bytes, address, |at, one| add(at, Decoded::X86(one))),
+        Mode::Bits32 => x86::decode(32, bytes, address, |at, one| add(at, MachineCode::X86(one))),
+        Mode::Bits64 => x86::decode(64, bytes, address, |at, one| add(at, MachineCode::X86(one))),
         Mode::Aarch64 => {
-            aarch64::decode(bytes, address, |at, one| add(at, Decoded::Aarch64(one)));
+            aarch64::decode(bytes, address, |at, one| add(at, MachineCode::Aarch64(one)));
         }
     }
     instructions
@@ -182,6 +245,7 @@ pub fn decode(mode: Mode, bytes: &[u8], offset: u64, address: u64) -> Vec<Instru
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sanitize;
     use proptest::prelude::*;
 
     #[test]
@@ -193,9 +257,9 @@ mod tests {
         ];
         let mut code = decode(Mode::Bits64, &bytes, 0x40, 0x1040);
         code[3].target = Some("PinBuffer".into());
-        let text = |syntax| code.iter().map(|i| i.text(syntax)).collect::<Vec<_>>();
+        let text = |dialect| code.iter().map(|i| i.text(dialect)).collect::<Vec<_>>();
         assert_eq!(
-            text(Syntax::Att),
+            text(Dialect::Att),
             [
                 "mov    0x18(%rbx,%rax,4),%ecx",
                 "test   $0x18000,%ecx",
@@ -203,12 +267,13 @@ mod tests {
                 "call   PinBuffer"
             ]
         );
-        assert_eq!(text(Syntax::Intel)[0], "mov    ecx,[rbx+rax*4+0x18]");
-        assert_eq!(text(Syntax::Intel)[3], "call   PinBuffer");
+        assert_eq!(text(Dialect::Intel)[0], "mov    ecx,[rbx+rax*4+0x18]");
+        assert_eq!(text(Dialect::Intel)[3], "call   PinBuffer");
         assert_eq!(code[2].branch(), Some(0x1040));
         assert!(code[3].is_call() && !code[2].is_call());
         assert_eq!((code[2].jump(), code[3].jump()), (Some(0x40), None));
-        assert!(code[1].contains(0x49) && !code[1].contains(0x4a));
+        let written = code[1].clone().write(&mut Texts::default());
+        assert!(written.contains(0x49) && !written.contains(0x4a));
     }
 
     #[test]
@@ -217,14 +282,14 @@ mod tests {
         let bytes = [0x46, 0xff, 0xa3, 0x0c, 0, 0, 0, 0x75, 0xf7];
         let mode = Mode::of_machine(3).unwrap();
         let code = decode(mode, &bytes, 0x40, 0x804_9040);
-        let text: Vec<_> = code.iter().map(|i| i.text(Syntax::Att)).collect();
+        let text: Vec<_> = code.iter().map(|i| i.text(Dialect::Att)).collect();
         assert_eq!(
             text,
             ["inc    %esi", "jmpl   *0xc(%ebx)", "jne    0x8049040"]
         );
         assert_eq!(code[2].jump(), Some(0x40));
         let other = decode(Mode::Bits64, &bytes, 0x40, 0x804_9040);
-        assert_ne!(other[0].text(Syntax::Att), text[0]);
+        assert_ne!(other[0].text(Dialect::Att), text[0]);
     }
 
     #[test]
@@ -244,7 +309,7 @@ mod tests {
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.extend([1, 2]);
         let mut code = decode(mode, &bytes, 0x40, 0x1040);
-        let text: Vec<_> = code.iter().map(|i| i.text(Syntax::Att)).collect();
+        let text: Vec<_> = code.iter().map(|i| i.text(Dialect::Att)).collect();
         assert_eq!(
             text,
             [
@@ -262,7 +327,7 @@ mod tests {
         assert_eq!((code[3].branch(), code[3].jump()), (Some(0x108c), None));
         assert!(code[3].is_call() && code[5].branch().is_none());
         code[3].target = Some("qsort".into());
-        assert_eq!(code[3].text(Syntax::Intel), "bl     qsort");
+        assert_eq!(code[3].text(Dialect::Intel), "bl     qsort");
     }
 
     proptest! {
@@ -275,13 +340,19 @@ mod tests {
         ) {
             let code = decode(mode, &bytes, offset.into(), u64::MAX - 20);
             let mut next = u64::from(offset);
-            for instruction in &code {
+            let mut texts = Texts::default();
+            for decoded in code {
+                let len = decoded.len();
+                let instruction = decoded.write(&mut texts);
                 prop_assert_eq!(instruction.offset, next);
                 prop_assert!(instruction.contains(next));
-                for syntax in [Syntax::Att, Syntax::Intel] {
-                    prop_assert!(!instruction.text(syntax).is_empty());
+                for dialect in [Dialect::Att, Dialect::Intel] {
+                    let text = instruction.text(dialect);
+                    prop_assert!(!text.is_empty());
+                    prop_assert_eq!(&*sanitize(text.as_bytes()), &*text, "safe to print");
                 }
-                next += instruction.decoded.len();
+                next += len;
+                prop_assert!(!instruction.contains(next));
             }
             prop_assert_eq!(next, u64::from(offset) + bytes.len() as u64);
         }

@@ -1,6 +1,6 @@
 //! Instructions of x86, decoded by iced.
 
-use super::{OPERANDS_AT, Syntax, column};
+use super::{Dialect, OPERANDS_AT, column};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter};
 use iced_x86::{Instruction, IntelFormatter};
 
@@ -29,7 +29,7 @@ pub fn is_call(decoded: &Instruction) -> bool {
     matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
 }
 
-/// Returns the address that the instruction calls or jumps to. None if it does not contain it.
+/// Returns the address that the instruction calls or jumps to. `None` if it does not contain it.
 pub fn branch(decoded: &Instruction) -> Option<u64> {
     let flow = decoded.flow_control();
     let is_near = matches!(
@@ -41,10 +41,10 @@ pub fn branch(decoded: &Instruction) -> Option<u64> {
 }
 
 /// Returns the instruction as text, with the name of its target instead of the address.
-pub fn text(decoded: &Instruction, syntax: Syntax, target: Option<&str>) -> String {
-    match syntax {
-        Syntax::Att => write(decoded, &mut GasFormatter::new(), target),
-        Syntax::Intel => write(decoded, &mut IntelFormatter::new(), target),
+pub fn text(decoded: &Instruction, dialect: Dialect, target: Option<&str>) -> String {
+    match dialect {
+        Dialect::Att => write(decoded, &mut GasFormatter::new(), target),
+        Dialect::Intel => write(decoded, &mut IntelFormatter::new(), target),
     }
 }
 
