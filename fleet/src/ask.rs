@@ -21,7 +21,8 @@ mod top;
 /// Writes tables derived from other tables.
 mod write;
 
-pub use arguments::{Format, Source};
+pub use arguments::{Asked, Format, Source};
+pub use flame::recording;
 
 use crate::engine::{ClickHouse, Embedded, Engine, Folder, Span};
 use crate::failure::Failure;

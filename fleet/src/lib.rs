@@ -18,7 +18,7 @@ mod failure;
 pub mod generate;
 /// Handles signals.
 mod interrupt;
-/// Opens in proftop what a server keeps.
+/// Opens in proftop what a server or a folder keeps.
 mod open;
 mod output;
 /// Drops rights before anything is sent.
@@ -71,7 +71,7 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Open in proftop a profile of what a server keeps: Pyroscope
+    /// Open in proftop a profile of what Pyroscope or a folder of Parquet keeps
     Open(open::Open),
     #[command(flatten)]
     Ask(Box<ask::Question>),

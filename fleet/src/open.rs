@@ -1,34 +1,41 @@
-//! Opens in proftop what a server keeps: asks for one merged profile, and starts `proftop open` in the
-//! place of this process, with the profile as its standard input. proftop itself speaks to no
-//! network.
+//! Opens in proftop what a server or a folder of many machines keeps: fetches one profile, and starts
+//! `proftop open` in the place of this process, with the profile as its standard input. proftop itself
+//! speaks to no network.
+//!
+//! `proftop open ADDRESS` does it the other way round: it starts this program with `--output=-` and
+//! reads the profile from its standard output.
 
-/// The address that a user writes: server, selection and time.
+/// The address that a user writes: a server or a folder, what is selected, and the time.
 mod address;
 /// Asks Pyroscope for a profile.
 mod pyroscope;
 
+use crate::ask::{self, Asked};
 use crate::config::Server;
 use crate::encode::pprof;
 use crate::failure::{Failure, safe, shown};
+use crate::interrupt;
 use crate::output::print;
 use crate::sinks::http::Client;
-use address::Address;
+use address::{Address, Folder, Pyroscope};
 use clap::Args;
 use std::fs::File;
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const PROGRAM: &str = "proftop";
 
 #[derive(Debug, Args)]
 pub struct Open {
-    /// pyroscope+https://HOST/?q={service_name="x"}&from=now-1h; see docs/fleet.md
-    #[arg(value_name = "URL")]
-    url: String,
-    /// Write the profile into this file, a pprof with gzip, instead of opening it
-    #[arg(short, long, value_name = "FILE")]
+    /// pyroscope+https://HOST/?q={service_name="x"}&from=now-1h, or parquet+DIR?since=1h&service=x; see
+    /// docs/fleet.md
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+    /// Write the profile into this file instead of opening it, or to standard output (-): of Pyroscope a pprof
+    /// with gzip, of a folder a recording of proftop
+    #[arg(short, long, value_name = "FILE", conflicts_with = "words")]
     output: Option<PathBuf>,
     /// The file with the token for the header Authorization
     #[arg(long, value_name = "FILE")]
@@ -46,52 +53,106 @@ pub struct Open {
 
 /// Fetches the profile, and writes or opens it.
 pub fn run(open: &Open) -> Result<(), Failure> {
-    let wrong = |why: String| Failure::usage(format!("{}: {why}", safe(&open.url)));
-    let address = Address::read(&open.url, crate::dates::now_ms()).map_err(wrong)?;
-    if !open.tenant.bytes().all(|it| it.is_ascii_graphic()) {
-        return Err(Failure::usage(
-            "--tenant has characters that no header may have",
-        ));
+    let wrong = |why: String| Failure::usage(format!("{}: {why}", safe(&open.address)));
+    let address = Address::read(&open.address, crate::dates::now_ms()).map_err(wrong)?;
+    if let Some(path) = &open.output {
+        check_output(path)?;
     }
-    if let Some(path) = &open.output
-        && path.symlink_metadata().is_ok()
-    {
-        return Err(Failure::usage(format!(
-            "{} is there already: choose another name",
-            shown(path)
-        )));
-    }
-    let client = |path: &str| {
-        let server = Server {
-            url: address.url.clone(),
-            tenant: open.tenant.clone(),
-            token_file: open.token_file.clone(),
-            ca: open.ca.clone(),
-            identity: None,
-        };
-        Client::new(&server, path)
+    let profile = match address {
+        Address::Pyroscope(address) => open.of_server(&address)?,
+        Address::Folder(folder) => open.of_folder(folder)?,
     };
-    let failed = |why: String| {
-        let url = safe(&address.url);
-        Failure::failed(format!("Pyroscope at {url}: {why}"))
-    };
-    let profile = pyroscope::fetch(&address, client)?.map_err(failed)?;
-    check(&profile, &address).map_err(failed)?;
-    let packed = pprof::gzip(&profile);
     match &open.output {
+        Some(path) if is_stdout(path) => pass_on(&profile),
         Some(path) => {
-            let write = || File::create_new(path)?.write_all(&packed);
+            let write = || File::create_new(path)?.write_all(&profile);
             write().map_err(|error| {
                 Failure::failed(format!("cannot write {}: {error}", shown(path)))
             })?;
             print(&format!("{}: proftop open shows it\n", shown(path)))
         }
-        None => Err(show(&packed, &open.words)),
+        None => Err(show(&profile, &open.words)),
+    }
+}
+
+/// Refuses to replace a file, and to write a profile to a terminal.
+fn check_output(path: &Path) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return if io::stdout().is_terminal() {
+            Err(Failure::usage(
+                "standard output is a terminal, which cannot show a profile: choose a file",
+            ))
+        } else {
+            Ok(())
+        };
+    }
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::usage(format!(
+            "{} is there already: choose another name",
+            shown(path)
+        )));
+    }
+    Ok(())
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Writes the profile to standard output. A reader who has seen enough is not an error.
+fn pass_on(profile: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(profile).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::failed(format!(
+            "cannot write to standard output: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl Open {
+    /// Fetches a profile from a server: a pprof with gzip.
+    fn of_server(&self, address: &Pyroscope) -> Result<Vec<u8>, Failure> {
+        if !self.tenant.bytes().all(|it| it.is_ascii_graphic()) {
+            return Err(Failure::usage(
+                "--tenant has characters that no header may have",
+            ));
+        }
+        let client = |path: &str| {
+            let server = Server {
+                url: address.url.clone(),
+                tenant: self.tenant.clone(),
+                token_file: self.token_file.clone(),
+                ca: self.ca.clone(),
+                identity: None,
+            };
+            Client::new(&server, path)
+        };
+        let failed = |why: String| {
+            let url = safe(&address.url);
+            Failure::failed(format!("Pyroscope at {url}: {why}"))
+        };
+        let profile = pyroscope::fetch(address, client)?.map_err(failed)?;
+        check(&profile, address).map_err(failed)?;
+        Ok(pprof::gzip(&profile))
+    }
+
+    /// Reads the stacks of a folder: a recording of proftop.
+    fn of_folder(&self, folder: Folder) -> Result<Vec<u8>, Failure> {
+        if self.token_file.is_some() || self.ca.is_some() || !self.tenant.is_empty() {
+            return Err(Failure::usage(
+                "--token-file, --tenant and --ca are for a server, not for a folder",
+            ));
+        }
+        let wrong = |why: String| Failure::usage(format!("{}: {why}", safe(&self.address)));
+        let asked = Asked::of_folder(folder.dir, folder.values).map_err(wrong)?;
+        interrupt::watch()?;
+        ask::recording(&asked, folder.function.as_deref())
     }
 }
 
 /// Whether the profile can be read, and has samples. Says in a sentence why not.
-fn check(profile: &[u8], address: &Address) -> Result<(), String> {
+fn check(profile: &[u8], address: &Pyroscope) -> Result<(), String> {
     let nothing = || {
         format!(
             "it has no samples of {} with {} in that time",

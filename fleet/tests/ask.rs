@@ -306,25 +306,32 @@ fn stacks_of_a_function(shipped: &Shipped) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let file = std::io::BufReader::new(std::fs::File::open(&recording).expect("it is there"));
+    // `proftop open` reads the same from the standard output.
+    let address = format!("parquet+{}?service=nginx", shipped.dir());
+    let output = run(&["open", &address, "--output=-"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    let written = std::fs::read(&recording).expect("it is there");
     let limits = profile::Limits {
         keep: std::time::Duration::from_secs(1 << 32),
         ..profile::Limits::default()
     };
-    let (store, _) = profile::formats::pft::read(file, limits).expect("it is one");
-    let view = store.view();
-    for (host, services) in &shipped.sums {
-        let filter = format!("host:{host}").parse().expect("a filter");
-        let query = profile::Query {
-            filter,
-            ..profile::Query::default()
-        };
-        let selection = view
-            .select(&query, &profile::Cancel::new())
-            .expect("nobody cancels it");
-        let (_, stacks) = selection.process_stacks();
-        let samples: u64 = stacks.iter().map(|it| it.samples).sum();
-        assert_eq!(samples, services["nginx"].values().sum::<u64>(), "{host}");
+    for bytes in [written, output.stdout] {
+        let (store, _) = profile::formats::pft::read(&bytes[..], limits).expect("it is one");
+        let view = store.view();
+        for (host, services) in &shipped.sums {
+            let filter = format!("host:{host}").parse().expect("a filter");
+            let query = profile::Query {
+                filter,
+                ..profile::Query::default()
+            };
+            let selection = view
+                .select(&query, &profile::Cancel::new())
+                .expect("nobody cancels it");
+            let (_, stacks) = selection.process_stacks();
+            let samples: u64 = stacks.iter().map(|it| it.samples).sum();
+            assert_eq!(samples, services["nginx"].values().sum::<u64>(), "{host}");
+        }
     }
 }
 
@@ -423,7 +430,25 @@ fn commands_of_the_page_are_understood(shipped: &Shipped) {
 
 fn what_is_not_there_is_told(shipped: &Shipped) {
     let dir = shipped.dir();
+    let [of_nobody, of_speed] =
+        ["service=apache", "speed=1"].map(|query| format!("parquet+{dir}?{query}"));
     for (words, code, part) in [
+        (
+            &["open", &of_nobody, "--output=-"][..],
+            1,
+            "most have nginx",
+        ),
+        (&["open", &of_speed, "--output=-"], 2, "is not one of since"),
+        (
+            &["open", "parquet+s3://bucket/a", "--output=-"],
+            2,
+            "object storage is not read",
+        ),
+        (
+            &["open", &of_nobody, "--output=-", "--tenant", "x"],
+            2,
+            "for a server, not for a folder",
+        ),
         (
             &["top", dir, "--service", "apache"][..],
             1,

@@ -32,6 +32,7 @@ mod exec;
 mod family;
 pub mod features;
 pub mod files;
+pub mod helper;
 mod ids;
 pub mod kernel_symbols;
 mod lineage;

@@ -27,7 +27,6 @@ use crate::view_id::ViewId;
 use clap::ValueEnum;
 use engine::probes::ProbeLimits;
 use engine::probes::expression::Values;
-use profile::Filter;
 use profile::formats::{Format as FileFormat, Packing};
 use regex::Regex;
 use std::ffi::OsString;
@@ -272,15 +271,32 @@ impl RecordConfig {
 /// Options of `open` and `demo`.
 #[derive(Debug, Clone)]
 pub struct OpenConfig {
-    /// `-` means standard input.
-    pub file: PathBuf,
-    /// Whether it is the built-in recording; `file` is then only its name.
-    pub is_demo: bool,
+    pub source: RecordingSource,
     /// The metric to show, if the file has several.
     pub metric: Option<String>,
     /// Length of the window with which the screen begins. None means all.
     pub last: Option<Duration>,
     pub look: Look,
+}
+
+/// Where `open` and `demo` have a recording from.
+#[derive(Debug, Clone)]
+pub enum RecordingSource {
+    /// A file; `-` means standard input.
+    File(PathBuf),
+    /// The recording that is built into proftop.
+    BuiltIn,
+    /// What `proftop-fleet` fetches.
+    Fleet(FleetAddress),
+}
+
+/// An address that `proftop-fleet` understands, such as that of a server.
+#[derive(Debug, Clone)]
+pub struct FleetAddress {
+    /// The address as it was typed.
+    pub address: String,
+    /// Arguments for `proftop-fleet`.
+    pub options: Vec<OsString>,
 }
 
 /// Machines that are sampled at the same time and shown together.

@@ -3,6 +3,7 @@
 mod agent;
 mod batch;
 mod bpf_or_perf;
+mod complaints;
 mod configuration;
 mod diff;
 pub mod doctor;

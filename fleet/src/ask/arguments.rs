@@ -18,6 +18,9 @@ const TOP_MAX: usize = 1_000_000;
 /// rest.
 const MEMORY: &str = "1G";
 
+/// Default of what samples count: proftop's `on-cpu`.
+const EVENT: &str = "cpu";
+
 /// Where samples are, and of what time.
 #[derive(Debug, Args)]
 pub struct Source {
@@ -57,7 +60,7 @@ pub struct Asked {
     #[command(flatten)]
     pub source: Source,
     /// What samples count
-    #[arg(long, value_name = "EVENT", default_value = "cpu")]
+    #[arg(long, value_name = "EVENT", default_value = EVENT)]
     event: String,
     /// Only this host; may be given several times, as may those below
     #[arg(long, value_name = "NAME")]
@@ -144,6 +147,49 @@ impl Source {
 }
 
 impl Asked {
+    /// Returns what is asked of a folder by names and values, as an address has them. The names are
+    /// those of the options. The error is a sentence.
+    pub fn of_folder(dir: PathBuf, values: Vec<(String, String)>) -> Result<Self, String> {
+        let mut asked = Self {
+            source: Source {
+                dir: Some(dir),
+                engine: EngineName::Embedded,
+                since: None,
+                until: None,
+                print: false,
+                token_file: None,
+                ca: None,
+                memory: read_size(MEMORY)?,
+                rows_max: read_rows(ROWS_MAX)?,
+            },
+            event: EVENT.into(),
+            host: Vec::new(),
+            service: Vec::new(),
+            namespace: Vec::new(),
+            version: Vec::new(),
+            container: Vec::new(),
+        };
+        for (name, value) in values {
+            match &*name {
+                "since" => asked.source.since = Some(value),
+                "until" => asked.source.until = Some(value),
+                "event" => asked.event = value,
+                "host" => asked.host.push(value),
+                "service" => asked.service.push(value),
+                "namespace" => asked.namespace.push(value),
+                "version" => asked.version.push(value),
+                "container" => asked.container.push(value),
+                other => {
+                    return Err(format!(
+                        "{other:?} is not one of since, until, event, host, service, namespace, version, \
+                         container, function (an & in a value is %26)"
+                    ));
+                }
+            }
+        }
+        Ok(asked)
+    }
+
     /// Returns the selected samples.
     pub fn selection(&self) -> Result<Selection, Failure> {
         crate::sql::check(&self.event)?;

@@ -13,6 +13,7 @@ use crate::sql::{self, Dialect, Selection, Statement};
 use clap::Args;
 use profile::formats::Format;
 use profile::{Cancel, Query};
+use profile_of::Made;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -70,31 +71,7 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
             shown(path)
         )));
     }
-    let engine = super::engine(&asked.source, span(&selection))?;
-    let engine = &*engine;
-    let samples = engine.rows(&statements[0])?;
-    if samples.cells.is_empty() {
-        if summary::whole(engine, dialect, &selection)?.is_none() {
-            return Err(nearby::no_samples(engine, dialect, &selection)?);
-        }
-        return Err(nearby::no_function(engine, function.unwrap_or_default())?);
-    }
-    let stacks = engine.rows(&statements[1])?;
-    let frames = engine.rows(&statements[2])?;
-    for (what, rows) in [
-        ("samples", &samples),
-        ("stacks", &stacks),
-        ("frames", &frames),
-    ] {
-        if rows.cells.len() > ROWS_MAX {
-            return Err(Failure::failed(format!(
-                "there are more than {ROWS_MAX} rows of {what}: ask for less time (--since, --until), one host, \
-                 one service or one function"
-            )));
-        }
-    }
-    interrupt::check()?;
-    let made = profile_of::rows(&selection.event, &samples, &stacks, &frames);
+    let (made, stacks) = read_stacks(asked, &selection, &statements, function)?;
     let view = made.store.view();
     let query = Query::default();
     let all = view
@@ -108,7 +85,7 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
     let mut text = format!(
         "{}: {} stacks of {} services on {} hosts\n",
         shown(path),
-        stacks.cells.len(),
+        stacks,
         made.services,
         made.hosts
     );
@@ -122,6 +99,56 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
         );
     }
     print(&text)
+}
+
+/// Returns the selected stacks as a recording of proftop, for [`crate::open`].
+pub fn recording(asked: &Asked, function: Option<&str>) -> Result<Vec<u8>, Failure> {
+    let selection = asked.selection()?;
+    if let Some(function) = function {
+        sql::check(function)?;
+    }
+    let statements = statements(super::dialect(&asked.source), &selection, function);
+    let (made, _) = read_stacks(asked, &selection, &statements, function)?;
+    let mut bytes = Vec::new();
+    profile::formats::pft::write(&made.store.view(), &mut bytes)
+        .map_err(|error| Failure::failed(format!("cannot make a recording: {error}")))?;
+    Ok(bytes)
+}
+
+/// Asks the engine for the selected stacks. Returns them as a profile, and their number.
+fn read_stacks(
+    asked: &Asked,
+    selection: &Selection,
+    statements: &[String; 3],
+    function: Option<&str>,
+) -> Result<(Made, usize), Failure> {
+    let dialect = super::dialect(&asked.source);
+    let engine = super::engine(&asked.source, span(selection))?;
+    let engine = &*engine;
+    let samples = engine.rows(&statements[0])?;
+    if samples.cells.is_empty() {
+        if summary::whole(engine, dialect, selection)?.is_none() {
+            return Err(nearby::no_samples(engine, dialect, selection)?);
+        }
+        return Err(nearby::no_function(engine, function.unwrap_or_default())?);
+    }
+    let stacks = engine.rows(&statements[1])?;
+    let frames = engine.rows(&statements[2])?;
+    for (what, rows) in [
+        ("samples", &samples),
+        ("stacks", &stacks),
+        ("frames", &frames),
+    ] {
+        if rows.cells.len() > ROWS_MAX {
+            return Err(Failure::failed(format!(
+                "there are more than {ROWS_MAX} rows of {what}: ask for less time (since, until), one host, \
+                 one service or one function"
+            )));
+        }
+    }
+    interrupt::check()?;
+    let made = profile_of::rows(&selection.event, &samples, &stacks, &frames);
+    Ok((made, stacks.cells.len()))
 }
 
 /// Whether a path is an existing folder; the empty path is the current folder.

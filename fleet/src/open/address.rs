@@ -1,8 +1,10 @@
-//! Parses `pyroscope+https://HOST[:PORT][/PATH]?q=SELECTOR&type=TYPE&from=TIME&until=TIME`. Users write
-//! selectors as they are, with `{`, `"` and `}`, which no URL has: so it is not parsed as one.
+//! Parses addresses: `pyroscope+https://HOST[:PORT][/PATH]?q=SELECTOR&type=TYPE&from=TIME&until=TIME`
+//! and `parquet+DIR?since=TIME&host=NAME&function=NAME`. Users write selectors as they are, with `{`,
+//! `"` and `}`, which no URL has: so an address is not parsed as one.
 
 use crate::config::is_this_machine;
 use crate::dates;
+use std::path::PathBuf;
 
 /// The profile type that is asked for if none is given: CPU time.
 const TYPE_DEFAULT: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
@@ -14,9 +16,16 @@ const UNTIL_DEFAULT: &str = "now";
 /// Maximum length of the whole.
 const BYTES_MAX: usize = 8192;
 
+/// What to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Pyroscope(Pyroscope),
+    Folder(Folder),
+}
+
 /// What is asked of which server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct Pyroscope {
     /// The URL of the server, without a slash at its end.
     pub url: String,
     /// The selector of labels, for example `{service_name="api"}`.
@@ -27,17 +36,49 @@ pub struct Address {
     pub until_ms: i64,
 }
 
+/// What is asked of which folder of Parquet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    pub dir: PathBuf,
+    /// Only stacks that have this function.
+    pub function: Option<String>,
+    /// Names of options, and their values.
+    pub values: Vec<(String, String)>,
+}
+
 impl Address {
     /// Parses the text. The error is a sentence without the text.
     pub fn read(text: &str, now_ms: i64) -> Result<Self, String> {
         if text.len() > BYTES_MAX || text.chars().any(char::is_control) {
             return Err(format!("it is one line of {BYTES_MAX} bytes at most"));
         }
-        let url = text.strip_prefix("pyroscope+").ok_or(
-            "write pyroscope+https://HOST/?q={service_name=\"x\"}&from=now-1h, as no other server is \
-             known",
-        )?;
-        let (url, query) = url.split_once('?').unwrap_or((url, ""));
+        let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let values = || query.split('&').filter(|it| !it.is_empty()).map(value);
+        if let Some(url) = place.strip_prefix("pyroscope+") {
+            let values = values().collect::<Result<_, _>>()?;
+            Pyroscope::read(url, values, now_ms).map(Self::Pyroscope)
+        } else if let Some(dir) = place.strip_prefix("parquet+") {
+            Folder::read(dir, values().collect::<Result<_, _>>()?).map(Self::Folder)
+        } else {
+            Err(
+                "write pyroscope+https://HOST/?q={service_name=\"x\"}&from=now-1h or parquet+DIR, as \
+                 nothing else is known"
+                    .into(),
+            )
+        }
+    }
+}
+
+/// Parses a part of what is behind the question mark.
+fn value(part: &str) -> Result<(String, String), String> {
+    let (key, value) = part
+        .split_once('=')
+        .ok_or_else(|| format!("{part:?} is no KEY=VALUE (an & in a value is %26)"))?;
+    Ok((key.into(), decode(value)?))
+}
+
+impl Pyroscope {
+    fn read(url: &str, values: Vec<(String, String)>, now_ms: i64) -> Result<Self, String> {
         let mut address = Self {
             url: server(url)?,
             selector: "{}".into(),
@@ -46,12 +87,8 @@ impl Address {
             until_ms: 0,
         };
         let (mut from, mut until) = (FROM_DEFAULT.to_string(), UNTIL_DEFAULT.to_string());
-        for part in query.split('&').filter(|it| !it.is_empty()) {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| format!("{part:?} is no KEY=VALUE (an & in a value is %26)"))?;
-            let value = decode(value)?;
-            match key {
+        for (key, value) in values {
+            match &*key {
                 "q" => address.selector = value,
                 "type" => address.profile_type = value,
                 "from" => from = value,
@@ -77,6 +114,31 @@ impl Address {
             return Err("it ends before it begins".into());
         }
         Ok(address)
+    }
+}
+
+impl Folder {
+    fn read(dir: &str, values: Vec<(String, String)>) -> Result<Self, String> {
+        if dir.contains("://") {
+            return Err(
+                "object storage is not read: mount the bucket, or copy the files of that time, and write \
+                 parquet+DIR"
+                    .into(),
+            );
+        }
+        if dir.is_empty() {
+            return Err("write parquet+DIR, the folder that the sink `parquet` writes into".into());
+        }
+        let (function, values): (Vec<_>, Vec<_>) =
+            values.into_iter().partition(|(key, _)| key == "function");
+        if function.len() > 1 {
+            return Err("function stands once".into());
+        }
+        Ok(Self {
+            dir: dir.into(),
+            function: function.into_iter().next().map(|(_, name)| name),
+            values,
+        })
     }
 }
 
@@ -137,7 +199,10 @@ mod tests {
 
     #[test]
     fn an_address_is_read_as_users_write_it() {
-        let read = |text: &str| Address::read(text, NOW).unwrap();
+        let read = |text: &str| match Address::read(text, NOW).unwrap() {
+            Address::Pyroscope(address) => address,
+            Address::Folder(folder) => panic!("{folder:?}"),
+        };
         let address = read(
             "pyroscope+https://p.example:4040/base/?q={service_name=\"a b\", x=~\"1|2%26\"}&from=now-2h&until=1h",
         );
@@ -158,8 +223,26 @@ mod tests {
     }
 
     #[test]
+    fn an_address_of_a_folder_has_what_options_have() {
+        let read = |text: &str| match Address::read(text, NOW).unwrap() {
+            Address::Folder(folder) => folder,
+            Address::Pyroscope(address) => panic!("{address:?}"),
+        };
+        let folder = read("parquet+/mnt/a=b & c?since=1h&host=a&host=b%26&function=f<a, b>::g");
+        assert_eq!(folder.dir, PathBuf::from("/mnt/a=b & c"));
+        assert_eq!(folder.function.as_deref(), Some("f<a, b>::g"));
+        let values = [("since", "1h"), ("host", "a"), ("host", "b&")];
+        assert_eq!(folder.values, values.map(|(a, b)| (a.into(), b.into())));
+        assert_eq!(read("parquet+profiles").dir, PathBuf::from("profiles"));
+    }
+
+    #[test]
     fn each_mistake_is_one_sentence() {
         for (text, expected) in [
+            ("parquet+", "write parquet+DIR"),
+            ("parquet+s3://bucket/x", "object storage is not read"),
+            ("parquet+/mnt?host", "no KEY=VALUE"),
+            ("parquet+/mnt?function=a&function=b", "stands once"),
             ("https://p.example/", "write pyroscope+https://HOST"),
             ("pyroscope+ftp://p.example/", "write pyroscope+https://"),
             ("pyroscope+http://p.example/", "use https://"),

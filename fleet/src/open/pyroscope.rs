@@ -3,7 +3,7 @@
 //! `SelectMergeProfile` of servers that do not know this format yet. Numbers of fields are those of
 //! `api/querier/v1/querier.proto` in `github.com/grafana/pyroscope`.
 
-use super::address::Address;
+use super::address::Pyroscope;
 use crate::encode::wire::Message;
 use crate::failure::Failure;
 use crate::sinks::http::{Client, NoAnswer};
@@ -29,7 +29,7 @@ const HEADERS: [(&str, &str); 2] = [
 /// Fetches the profile; empty if the server has none. The inner error says in a sentence why there
 /// is none.
 pub fn fetch(
-    address: &Address,
+    address: &Pyroscope,
     client: impl Fn(&str) -> Result<Client, Failure>,
 ) -> Result<Result<Vec<u8>, String>, Failure> {
     let mut request = Message::default();

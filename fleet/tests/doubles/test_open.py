@@ -1,10 +1,11 @@
-"""`proftop-fleet open pyroscope+http://…` against a double of Pyroscope's query service, which decodes what it is
+"""`proftop-fleet open pyroscope+http://…`, and `proftop open` of the same, against a double of Pyroscope's query service, which decodes what it is
 asked by Google's protobuf and refuses fields that it does not know."""
 
 import gzip
 import http.server
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ except ImportError as error:
     messages = None
 
 FLEET = os.environ.get("PROFTOP_FLEET", "proftop-fleet")
+# proftop, if it is where it finds this proftop-fleet.
+PROFTOP = shutil.which(pathlib.Path(FLEET).with_name("proftop"))
 TYPE = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 NEW = "/querier.v1.QuerierService/SelectMergeStacktraces"
 OLD = "/querier.v1.QuerierService/SelectMergeProfile"
@@ -188,6 +191,40 @@ class Open(unittest.TestCase):
                 self.assertNotIn("\x1b", out.stderr)
                 self.assertEqual(out.stdout, "")
                 self.assertFalse(self.out.exists())
+
+    def test_standard_output_has_the_profile_and_nothing_else(self):
+        server = self.server("new")
+        out = subprocess.run([FLEET, "open", server.url, "--output=-"], capture_output=True, timeout=60)
+        self.assertEqual((out.returncode, out.stderr), (0, b""))
+        profile = messages.strict(messages.Profile, gzip.decompress(out.stdout))
+        self.assertEqual(list(profile.string_table)[3:], ["main", "parse"])
+        self.assertFalse(pathlib.Path("-").exists())
+
+    @unittest.skipUnless(PROFTOP, "proftop is not beside proftop-fleet: cargo build -p proftop")
+    def test_proftop_opens_it(self):
+        server = self.server("new", pprof(["main", "parse"], 70_000_000))
+        command = [PROFTOP, "open", "--plain", "--fresh", server.url + '?q={service_name="a b"}', "--"]
+        command += ["--token-file", str(self.token), "--tenant", "shop"]
+        out = subprocess.run(command, input="top\n", capture_output=True, text=True, timeout=60)
+        self.assertEqual((out.returncode, out.stderr), (0, ""))
+        self.assertIn("parse", out.stdout)
+        [(_, asked, headers)] = server.asked
+        self.assertEqual(asked.label_selector, '{service_name="a b"}')
+        self.assertEqual(headers["authorization"], "Bearer secret-token")
+        self.assertEqual(headers["x-scope-orgid"], "shop")
+        # What goes wrong is the sentence of proftop-fleet, and nothing else.
+        for kind, words, code, expected in [
+            (401, [], 1, "--token-file"),
+            ("cut", [], 1, "is cut off"),
+            ("new", ["--tenant", "a b"], 2, "no header may have"),
+            ("new", ["--speed", "1"], 2, "does not take the options"),
+        ]:
+            with self.subTest(kind=kind, words=words):
+                command = [PROFTOP, "open", "--plain", "--fresh", self.server(kind).url, "--", *words]
+                out = subprocess.run(command, input="top\n", capture_output=True, text=True, timeout=60)
+                self.assertEqual((out.returncode, out.stderr.count("\n")), (code, 1), out.stderr)
+                self.assertIn(expected, out.stderr)
+                self.assertTrue(out.stderr.startswith("proftop: "), out.stderr)
 
     def test_nobody_is_asked_what_is_mistyped_and_no_file_is_replaced(self):
         server = self.server("new")

@@ -321,8 +321,9 @@ pub struct Trace {
 // Arguments of `open`.
 #[derive(Debug, Args)]
 pub struct Open {
-    /// A recording, or - for standard input, also while it is being made; or machines to sample
-    /// now, as ssh://[USER@]HOST[:PORT][/PATH/TO/PROFTOP]
+    /// A recording, or - for standard input, also while it is being made; machines to sample now, as
+    /// ssh://[USER@]HOST[:PORT][/PATH/TO/PROFTOP]; or what proftop-fleet has to fetch, as
+    /// pyroscope+https://HOST/?q=SELECTOR or parquet+DIR
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// What to count: of a file that counts several things, such as alloc_space; of machines as
@@ -334,7 +335,8 @@ pub struct Open {
     pub last: Option<Duration>,
     #[command(flatten)]
     pub look: LookArgs,
-    /// Options of record on each machine, such as -F 49 -g nginx.service
+    /// Options of record on each machine, such as -F 49 -g nginx.service; or of proftop-fleet, such as
+    /// --token-file FILE
     #[arg(last = true, value_name = "OPTIONS")]
     pub options: Vec<OsString>,
 }

@@ -39,7 +39,7 @@ pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop agent [--ring TIME] [--save-on CONDITION]... [TARGET] [-F HZ]
        proftop agent save [--note TEXT] | status [--json]
        proftop trace FUNCTION... [-d TIME] [--args N] [--ret] [TARGET] [-- COMMAND [ARGS]...]
-       proftop open FILE
+       proftop open FILE | ADDRESS... [-- OPTIONS]
        proftop demo
        proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
        proftop export IN OUT [--format F] [--filter EXPR]

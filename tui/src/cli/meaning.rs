@@ -1,6 +1,7 @@
 //! From options to a [`Config`]: fills in the configuration and the defaults, and refuses
 //! options that do not go together.
 
+mod fleet;
 mod machines;
 mod recorder;
 mod trace;
@@ -12,8 +13,8 @@ use super::args::{
 };
 use super::{
     BatchConfig, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Look, McpConfig,
-    MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
-    SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
+    MergeConfig, Mode, OpenConfig, RecordConfig, RecordingSource, ReportConfig, ReportShape,
+    Request, ResolveConfig, SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
 };
 use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
 use crate::code::SourceMap;
@@ -83,15 +84,13 @@ pub fn request(
             machines::config(words, look).map(Request::Machines)
         }
         Some(Sub::Open(words)) => Ok(Request::Open(OpenConfig {
-            file: only_file(&words)?,
-            is_demo: false,
+            source: source(&words)?,
             metric: words.metric,
             last: words.last,
             look: look(&words.look, configuration()),
         })),
         Some(Sub::Demo(words)) => Ok(Request::Open(OpenConfig {
-            file: "demo.pft".into(),
-            is_demo: true,
+            source: RecordingSource::BuiltIn,
             metric: None,
             last: None,
             look: look(&words, configuration()),
@@ -137,10 +136,20 @@ pub fn request(
     }
 }
 
+/// Returns what `open` shows: a file, or what proftop-fleet fetches.
+fn source(words: &Open) -> Result<RecordingSource, Failure> {
+    if fleet::is_named(words) {
+        fleet::address(words).map(RecordingSource::Fleet)
+    } else {
+        only_file(words).map(RecordingSource::File)
+    }
+}
+
 /// Returns the file that `open` shows.
 fn only_file(words: &Open) -> Result<PathBuf, Failure> {
     if !words.options.is_empty() {
-        let what = "options behind -- are for machines (ssh://HOST), not for a file";
+        let what =
+            "options behind -- are for machines (ssh://HOST) and proftop-fleet, not for a file";
         return Err(Failure::usage(what));
     }
     match &words.files[..] {

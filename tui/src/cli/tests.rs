@@ -407,3 +407,41 @@ fn help_is_a_word_as_well_and_names_all_formats() {
     assert!(!help("trace --help").contains("--cpu"));
     assert!(help("record --help").contains("--cpu"));
 }
+
+#[test]
+fn what_proftop_fleet_fetches_is_told_from_files() {
+    let source = |line: &str| match parse_line(line) {
+        Ok(Request::Open(config)) => config.source,
+        other => panic!("{line}: {other:?}"),
+    };
+    for address in [
+        "pyroscope+https://p/?q={a=\"b\"}&from=now-1h",
+        "pyroscope+http://127.0.0.1:1",
+        "parquet+/mnt/a?since=1h",
+        "parquet+s3://bucket",
+    ] {
+        let RecordingSource::Fleet(fleet) = source(&format!("open {address} -- --ca x.pem")) else {
+            panic!("{address}");
+        };
+        assert_eq!(fleet.address, address);
+        assert_eq!(fleet.options, ["--ca", "x.pem"]);
+    }
+    for file in ["./parquet+a.pft", "pyroscope+a.pft", "pyroscope.pb.gz", "-"] {
+        let source = source(&format!("open {file}"));
+        assert!(
+            matches!(&source, RecordingSource::File(path) if path.as_os_str() == file),
+            "{file}: {source:?}"
+        );
+    }
+    for (line, part) in [
+        ("open parquet+a parquet+b", "shows one address"),
+        ("open a.pft parquet+b", "shows one address"),
+        (
+            "open a.pft -- --ca x",
+            "for machines (ssh://HOST) and proftop-fleet",
+        ),
+    ] {
+        let message = error(line);
+        assert!(message.contains(part), "{line}: {message}");
+    }
+}

@@ -1,13 +1,14 @@
-//! `open`: the screen for a recording, or for one that is still being made at the other end of a
-//! pipe.
+//! `open`: the screen for a recording, for one that is still being made at the other end of a
+//! pipe, or for what proftop-fleet fetches.
 //!
 //! A thread reads the file and publishes the part that it has read. The screen opens as soon as the
 //! first bytes show that it is a recording. Before that, the program that writes to the pipe may
 //! need the terminal, as ssh does to ask for a password.
 
+use super::fleet::{Ending, Fetched, Fetching};
 use super::open_file::{Opened, Progress};
 use super::{open_file, recorded, top};
-use crate::cli::{Look, OpenConfig};
+use crate::cli::{Look, OpenConfig, RecordingSource};
 use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::run::ScreenOptions;
@@ -17,9 +18,10 @@ use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Lacks, Metered, Snapshot, Span, TargetState};
 use probe::channel::{RecvTimeoutError, SyncSender, sync_channel};
 use probe::confine::{self, Duty};
+use profile::formats::FormatError;
 use profile::{Cancel, Query, Store, View};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,19 +38,26 @@ const SHOW_EVERY: Duration = Duration::from_millis(400);
 /// separately. The notes name all metrics, and `--metric` opens the file with any of them.
 const METRICS_MAX: usize = 12;
 
+/// The name of the built-in recording.
+const DEMO: &str = "demo.pft";
+
 /// Runs `open` and `demo`: shows a recording on the screen, or in the dialog of `--plain`.
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
+    let source = &config.source;
     // The path is checked before the terminal: advice on terminals does not help if the name is
     // mistyped.
-    if !config.is_demo {
-        input::check_is_there(&config.file)?;
+    if let RecordingSource::File(path) = source {
+        input::check_is_there(path)?;
     }
     if !config.look.plain {
-        let name = config.file.to_string_lossy();
-        top::check_terminal(&if config.is_demo {
-            top::Remedies::Demo
-        } else {
-            top::Remedies::Recording(&name)
+        let name = match source {
+            RecordingSource::File(path) => path.to_string_lossy(),
+            RecordingSource::BuiltIn | RecordingSource::Fleet(_) => "".into(),
+        };
+        top::check_terminal(&match source {
+            RecordingSource::File(_) => top::Remedies::Recording(&name),
+            RecordingSource::BuiltIn => top::Remedies::Demo,
+            RecordingSource::Fleet(_) => top::Remedies::Fleet,
         })?;
     }
     let span = match config.last {
@@ -56,22 +65,19 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         None => Span::All,
     };
     let options = top::screen_options(&config.look, span)?;
-    let (publish, feed) = watch::channel(Arc::new(waiting(&config.file)));
+    // Dropping this ends proftop-fleet, however this function returns.
+    let (_fetching, input) = input_of(source)?;
+    let (publish, feed) = watch::channel(Arc::new(waiting(source)));
     let (began, begins) = sync_channel(1);
     let (fail, failed) = oneshot::channel();
-    let (path, is_demo) = (config.file.clone(), config.is_demo);
+    let mut reading = Reading::new(source.clone(), publish, began);
     let metric = config.metric.clone();
     thread::Builder::new()
         .name("reader".into())
         .spawn(move || {
             confine::thread(Duty::Parsing);
-            let mut reading = Reading::new(&path, publish, began);
             let read = faults::catch("reading the file", || {
-                if is_demo {
-                    reading.read_demo()
-                } else {
-                    reading.read(metric.as_deref())
-                }
+                reading.read(input, metric.as_deref())
             })
             .unwrap_or_else(|fault| Err(Failure::failed(fault.to_string())));
             if let Err(failure) = read {
@@ -81,7 +87,7 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     // The program at the other end of a pipe may take any time, for a password for example. The
     // terminal is not touched until it has sent the first bytes.
-    let patience = if input::is_stdin(&config.file) {
+    let patience = if is_stdin(source) {
         Duration::MAX
     } else {
         OPENS_AFTER
@@ -94,14 +100,34 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         }
     }
     let shown = Shown {
-        target: format!("file {}", kept::name(&short_name(&config.file))),
-        source: if input::is_stdin(&config.file) && !config.is_demo {
+        target: format!("file {}", kept::name(&short_name(source))),
+        source: if is_stdin(source) {
             plain::Source::StandardInput
         } else {
             plain::Source::File
         },
     };
     super::event_loop()?.block_on(screen(&config.look, shown, feed, failed, options))
+}
+
+/// What the reading thread reads.
+enum Input {
+    /// A file; `-` means standard input.
+    File(PathBuf),
+    BuiltIn,
+    Fleet(Fetched, Ending),
+}
+
+/// Returns what to read. Starts proftop-fleet if that has to fetch it.
+fn input_of(source: &RecordingSource) -> Result<(Option<Fetching>, Input), Failure> {
+    match source {
+        RecordingSource::File(path) => Ok((None, Input::File(path.clone()))),
+        RecordingSource::BuiltIn => Ok((None, Input::BuiltIn)),
+        RecordingSource::Fleet(address) => {
+            let (fetching, fetched, ending) = Fetching::start(address)?;
+            Ok((Some(fetching), Input::Fleet(fetched, ending)))
+        }
+    }
 }
 
 /// What the screen shows.
@@ -168,12 +194,12 @@ fn say_goodbye(last: &Snapshot) {
     }
 }
 
-/// Returns the snapshot that is shown before anything of the file is read.
-fn waiting(path: &Path) -> Snapshot {
+/// Returns the snapshot that is shown before anything of the recording is read.
+fn waiting(source: &RecordingSource) -> Snapshot {
     let view = Store::new(profile::Limits::default()).view();
     let recording = recorded::recording(
-        &short_name(path),
-        typed(path),
+        &short_name(source),
+        path_of(source),
         &view,
         Lacks::default(),
         None,
@@ -185,25 +211,43 @@ fn waiting(path: &Path) -> Snapshot {
     snapshot
 }
 
-/// Returns the path, which is empty for standard input.
-fn typed(path: &Path) -> &Path {
-    if input::is_stdin(path) {
-        Path::new("")
-    } else {
-        path
+fn is_stdin(source: &RecordingSource) -> bool {
+    matches!(source, RecordingSource::File(path) if input::is_stdin(path))
+}
+
+/// Returns the path of the file, which is empty if there is none.
+fn path_of(source: &RecordingSource) -> &Path {
+    match source {
+        RecordingSource::File(path) if !input::is_stdin(path) => path,
+        RecordingSource::BuiltIn => Path::new(DEMO),
+        RecordingSource::File(_) | RecordingSource::Fleet(_) => Path::new(""),
     }
 }
 
-/// Returns the last part of the path, as the header has no room for more.
-fn short_name(path: &Path) -> String {
-    let last = path.file_name().map(Path::new).unwrap_or(path);
-    input::name(last)
+/// Returns the last part of the path, as the header has no room for more; for proftop-fleet the
+/// address.
+fn short_name(source: &RecordingSource) -> String {
+    match source {
+        RecordingSource::File(path) => {
+            input::name(path.file_name().map_or(path.as_path(), Path::new))
+        }
+        RecordingSource::BuiltIn => DEMO.into(),
+        RecordingSource::Fleet(fleet) => symbolize::sanitize(fleet.address.as_bytes()).into_owned(),
+    }
+}
+
+/// Returns the name for a message.
+fn long_name(source: &RecordingSource) -> String {
+    match source {
+        RecordingSource::File(path) => input::name(path),
+        RecordingSource::BuiltIn | RecordingSource::Fleet(_) => short_name(source),
+    }
 }
 
 /// The state of the thread that reads. It publishes the part that it has read, and reports success
 /// or failure to the main thread until the screen is open, and to the screen from then on.
 struct Reading {
-    path: Arc<Path>,
+    source: RecordingSource,
     publish: watch::Sender<Arc<Snapshot>>,
     /// Tells the main thread that the screen may open, or why it must not. None once that is sent.
     began: Option<SyncSender<Result<(), Failure>>>,
@@ -221,7 +265,7 @@ struct Reading {
 impl Progress for Reading {
     fn begins(&mut self) {
         // The screen for a file opens when all of it is read, or after `OPENS_AFTER`.
-        if input::is_stdin(&self.path) {
+        if is_stdin(&self.source) {
             self.open_the_screen();
         }
         self.asked = Instant::now();
@@ -243,12 +287,12 @@ impl Progress for Reading {
 
 impl Reading {
     fn new(
-        path: &Path,
+        source: RecordingSource,
         publish: watch::Sender<Arc<Snapshot>>,
         began: SyncSender<Result<(), Failure>>,
     ) -> Self {
         Reading {
-            path: path.into(),
+            source,
             publish,
             began: Some(began),
             generation: 0,
@@ -259,33 +303,64 @@ impl Reading {
         }
     }
 
-    /// Reads the built-in recording.
-    fn read_demo(&mut self) -> Result<(), Failure> {
-        let opened = open_file::open_demo(self)?;
-        self.ends(&opened)
+    /// Reads the recording with the given metric, and publishes it.
+    fn read(&mut self, input: Input, metric: Option<&str>) -> Result<(), Failure> {
+        match input {
+            Input::BuiltIn => {
+                let opened = open_file::open_demo(self)?;
+                self.ends(&opened)
+            }
+            Input::File(path) => self.read_file(&path, metric),
+            Input::Fleet(fetched, ending) => self.read_fetched(fetched, &ending, metric),
+        }
     }
 
-    /// Reads the file with the given metric, publishes it, then reads it with the other
-    /// metrics.
-    fn read(&mut self, metric: Option<&str>) -> Result<(), Failure> {
-        let path = Arc::clone(&self.path);
-        let opened = open_file::open_by_parts(&path, metric, self)?;
+    /// Reads a file, then once more with each of its other metrics.
+    fn read_file(&mut self, path: &Path, metric: Option<&str>) -> Result<(), Failure> {
+        let opened = open_file::open_by_parts(path, metric, self)?;
         self.metrics = metered(&opened).into();
         self.ends(&opened)?;
-        if !input::is_stdin(&path) {
-            self.count_others(&opened);
+        if !input::is_stdin(path) {
+            self.count_others(path, &opened);
         }
         Ok(())
     }
 
+    /// Reads what proftop-fleet writes. Why that has failed is told rather than what is wrong with
+    /// its output as a consequence.
+    fn read_fetched(
+        &mut self,
+        fetched: Fetched,
+        ending: &Ending,
+        metric: Option<&str>,
+    ) -> Result<(), Failure> {
+        let read = open_file::read_by_parts(Box::new(fetched), metric, self);
+        if let Some(failure) = ending.failure() {
+            return Err(failure);
+        }
+        match read {
+            Ok(opened) => self.ends(&opened),
+            Err(error) => {
+                let failure = input::unread("what proftop-fleet has sent", &error);
+                let is_of_other_version =
+                    matches!(error, FormatError::Unknown | FormatError::Newer(..));
+                Err(if is_of_other_version {
+                    ending.of_other_version(failure)
+                } else {
+                    failure
+                })
+            }
+        }
+    }
+
     /// Reads the file once more for each of its other metrics, and publishes the list of
     /// metrics after each. A metric with which reading fails is removed from the list.
-    fn count_others(&mut self, opened: &Opened) {
+    fn count_others(&mut self, path: &Path, opened: &Opened) {
         let mut metrics = metered(opened);
         // The first metric is the one on the screen, which is read already.
         let mut next = 1;
         while let Some(metric) = metrics.get_mut(next) {
-            metric.view = open_file::count_again(&self.path, opened, &metric.name);
+            metric.view = open_file::count_again(path, opened, &metric.name);
             match metric.view {
                 Some(_) => next += 1,
                 None => _ = metrics.remove(next),
@@ -324,7 +399,7 @@ impl Reading {
     /// with the notes on it.
     fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
         if opened.view.samples() == 0 && opened.view.probes().is_empty() {
-            let name = input::name(&self.path);
+            let name = long_name(&self.source);
             let failure = Failure::new(Exit::NoSamples, format!("{name} has no samples"));
             return Err(opened.notes.iter().fold(failure, Failure::detail));
         }
@@ -359,8 +434,8 @@ impl Reading {
             .select(&Query::default(), &Cancel::new())
             .expect("nobody cancels it");
         let recording = recorded::recording(
-            &short_name(&self.path),
-            typed(&self.path),
+            &short_name(&self.source),
+            path_of(&self.source),
             view,
             lacks,
             end.unwrap_or(None),

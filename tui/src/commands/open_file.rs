@@ -61,7 +61,7 @@ pub fn open_by_parts(
 ) -> Result<Opened, Failure> {
     let name = name(path);
     let failed = |error| unread(&name, &error);
-    read(input(path)?, metric, progress).map_err(failed)
+    read_by_parts(input(path)?, metric, progress).map_err(failed)
 }
 
 /// Returns the range of the last `time` of a recording. Without a time, the range is all of it.
@@ -75,7 +75,7 @@ pub fn last(view: &View, time: Option<Duration>) -> TimeRange {
 /// Reads the recording that is built into proftop.
 pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
     const DEMO: &[u8] = include_bytes!("../../../assets/demo.pft");
-    read(Box::new(DEMO), None, progress)
+    read_by_parts(Box::new(DEMO), None, progress)
         .map_err(|error| Failure::failed(format!("cannot read the demo: {error}")))
 }
 
@@ -86,10 +86,11 @@ pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
 
 /// Reads a stream as [`read_all`] does, with the metric of this name. None means the first one.
 pub fn read_metric(input: Box<dyn Read>, metric: Option<&str>) -> Result<Opened, FormatError> {
-    read(input, metric, &mut AtOnce)
+    read_by_parts(input, metric, &mut AtOnce)
 }
 
-fn read(
+/// Reads a stream as [`read_metric`] does, and reports each block of a .pft to `progress`.
+pub fn read_by_parts(
     mut input: Box<dyn Read>,
     metric: Option<&str>,
     progress: &mut dyn Progress,

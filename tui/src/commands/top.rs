@@ -41,6 +41,8 @@ pub enum Remedies<'a> {
     Demo,
     /// The screen of several machines.
     Machines,
+    /// The screen of what proftop-fleet fetches.
+    Fleet,
 }
 
 /// Returns an error with suggestions if there is no terminal to draw on. It is called before
@@ -78,7 +80,9 @@ pub fn check_terminal(remedies: &Remedies<'_>) -> Result<(), Failure> {
                 .remedy(report.to_string(), "the top functions as text")
                 .remedy(report.with_option("--tree"), "the call tree as text")
         }
-        Remedies::Demo | Remedies::Machines => failure.remedy(again.with_option("--plain"), lines),
+        Remedies::Demo | Remedies::Machines | Remedies::Fleet => {
+            failure.remedy(again.with_option("--plain"), lines)
+        }
     })
 }
 

@@ -63,7 +63,8 @@ pub fn rows(event: &str, samples: &Rows, stacks: &Rows, frames: &Rows) -> Made {
                 .into(),
         );
     }
-    store.set_info(info(event, period, begin_ms, &hosts));
+    let info = info(event, period, begin_ms, &hosts);
+    store.set_info(info.clone());
     store.begin(0);
     let known = add_frames(&mut store, frames);
     let of_stack = |row: Row| (row.whole("stack_id"), row.list("frames").to_vec());
@@ -123,6 +124,10 @@ pub fn rows(event: &str, samples: &Rows, stacks: &Rows, frames: &Rows) -> Made {
         ));
     }
     name_frames(&mut store, frames, &known);
+    store.set_info(Info {
+        notes: notes.clone(),
+        ..info
+    });
     Made {
         hosts: hosts.len(),
         services: processes.len(),

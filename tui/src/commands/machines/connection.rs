@@ -5,8 +5,8 @@
 //! an agent or an open connection has to authenticate the user.
 
 use crate::address::Address;
+use crate::commands::complaints::Complaints;
 use crate::failure::rights::quote;
-use probe::channel::{Receiver, channel};
 use probe::privilege::UserRights;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -32,10 +32,6 @@ exec "$p" "$@""#;
 /// Maximum number of bytes before that line: the greetings of login shells.
 const GREETING_MAX: u64 = 64 << 10;
 
-/// How many lines of the remote standard error are kept, and how many bytes of each.
-const COMPLAINT_LINES_MAX: usize = 4;
-const COMPLAINT_BYTES_MAX: u64 = 500;
-
 /// The difference between two clocks, in ms, that is not reported. Clocks under NTP are this close.
 const CLOCK_SLACK_MS: i64 = 100;
 
@@ -43,10 +39,6 @@ const CLOCK_SLACK_MS: i64 = 100;
 /// checks.
 const END_WAIT: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(20);
-
-/// How long to wait for the last complaint after the end of ssh: a process that ssh left behind for
-/// later connections keeps the pipe open.
-const COMPLAINT_WAIT: Duration = Duration::from_millis(300);
 
 /// The process of ssh. Its reader waits for it; the end of the run kills it.
 #[derive(Debug)]
@@ -98,9 +90,7 @@ pub struct Connection {
     ssh: Arc<Ssh>,
     output: BufReader<ChildStdout>,
     began_ms: i64,
-    complaints: Arc<Mutex<Vec<String>>>,
-    /// The sender is dropped when there are no more complaints.
-    complained: Receiver<()>,
+    complaints: Complaints,
 }
 
 impl Connection {
@@ -131,21 +121,13 @@ impl Connection {
         let (Some(output), Some(errors)) = pipes else {
             return Err(format!("{program} has no output"));
         };
-        let complaints = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&complaints);
-        let (open, complained) = channel::<()>();
-        let builder = thread::Builder::new().name("complaints".into());
-        let started = builder.spawn(move || {
-            let _open = open;
-            keep_complaints(errors, &kept);
-        });
-        started.map_err(|error| format!("cannot start a thread: {error}"))?;
+        let complaints = Complaints::read(errors, "proftop: ")
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Self {
             ssh,
             output: BufReader::with_capacity(1 << 16, output),
             began_ms,
             complaints,
-            complained,
         })
     }
 
@@ -175,9 +157,7 @@ impl Connection {
     /// Returns why ssh ended, as a sentence. To be called after the end of its output.
     pub fn why_it_ended(&self) -> String {
         let status = self.ssh.status();
-        // The error means that the sender is dropped: all complaints are there.
-        let _ = self.complained.recv_timeout(COMPLAINT_WAIT);
-        let complaints = lock(&self.complaints).clone();
+        let complaints = self.complaints.all();
         let status = match status {
             Ok(Some(status)) => status,
             Ok(None) => return "it sends no more, and the connection is still there".into(),
@@ -286,32 +266,6 @@ fn ahead_ms(told: &str, from_ms: i64, until_ms: i64) -> i64 {
     }
 }
 
-/// Reads the remote standard error to its end. The first lines and the last one are kept.
-fn keep_complaints(errors: impl Read, kept: &Mutex<Vec<String>>) {
-    let mut errors = BufReader::new(errors);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut errors)
-            .take(COMPLAINT_BYTES_MAX)
-            .read_until(b'\n', &mut line)
-        {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        let text = symbolize::sanitize(line.trim_ascii());
-        let text = text.strip_prefix("proftop: ").unwrap_or(&text);
-        if text.is_empty() {
-            continue;
-        }
-        let mut kept = lock(kept);
-        if kept.len() == COMPLAINT_LINES_MAX {
-            kept.pop();
-        }
-        kept.push(text.to_owned());
-    }
-}
-
 /// Returns the milliseconds since 1970 by our wall clock.
 pub fn unix_ms() -> i64 {
     let now = SystemTime::now()
@@ -320,8 +274,8 @@ pub fn unix_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Locks a mutex, even if another thread panicked while it held the lock: the list of lines is
-/// valid at any time.
+/// Locks a mutex, even if another thread panicked while it held the lock: the process is valid at
+/// any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -375,18 +329,5 @@ mod tests {
                 ""
             ]
         );
-    }
-
-    #[test]
-    fn the_first_complaints_and_the_last_are_kept() {
-        let kept = Mutex::new(Vec::new());
-        let text = "proftop: cannot sample\n\n  why\n\u{1b}[2J\n4\n5\n6\n";
-        keep_complaints(text.as_bytes(), &kept);
-        let kept = lock(&kept).clone();
-        assert_eq!(
-            (kept.len(), &*kept[0], &*kept[3]),
-            (4, "cannot sample", "6")
-        );
-        assert!(!kept[2].contains('\u{1b}'), "{kept:?}");
     }
 }
