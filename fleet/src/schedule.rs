@@ -3,8 +3,9 @@
 //! coordinate many hosts. A window that is sent stands for those that are not: its *weight* is one
 //! divided by the probability of being sent, so that sums over time and hosts stay right.
 
+use profile::Cohort;
+use profile::cohort::draw;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
 /// Which windows are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -66,7 +67,7 @@ impl Schedule {
                 (begin_ms - from_ms).rem_euclid(period_ms) < on_ms
             }
             Schedule::Cohort { share, period_ms } => {
-                draw(host, begin_ms.div_euclid(period_ms)) < share
+                Cohort { share, period_ms }.has(host, begin_ms)
             }
         }
     }
@@ -88,19 +89,6 @@ impl Schedule {
         };
         format!("{part}: each sample counts {:.2} times", self.weight().0)
     }
-}
-
-/// Draws a number from 0 to below 1 for a host and a period.
-fn draw(host: &str, period: i64) -> f64 {
-    let mut hash = Sha256::new();
-    hash.update((host.len() as u64).to_le_bytes());
-    hash.update(host);
-    hash.update(period.to_le_bytes());
-    let digest = hash.finalize();
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&digest[..8]);
-    // As many bits as a number of this type has.
-    (u64::from_le_bytes(bytes) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

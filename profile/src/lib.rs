@@ -16,6 +16,7 @@
 mod anonymous;
 pub mod band;
 mod bare;
+pub mod cohort;
 mod cow;
 pub mod diff;
 pub mod ending;
@@ -46,6 +47,7 @@ mod view;
 mod wait;
 
 pub use band::{band_points, percent, percent_digits};
+pub use cohort::Cohort;
 pub use ending::Ending;
 pub use family::Family;
 pub use filter::Filter;

@@ -28,6 +28,7 @@ use clap::ValueEnum;
 use engine::probes::ProbeLimits;
 use engine::probes::expression::Values;
 use profile::formats::{Format as FileFormat, Packing};
+use profile::{Cohort, Filter};
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -183,6 +184,17 @@ pub struct RingConfig {
     pub folders: Vec<PathBuf>,
     /// The folder of windows, for another program to send.
     pub spool: Option<SpoolConfig>,
+    /// Another rate while this host is in a cohort.
+    pub cohort: Option<CohortConfig>,
+}
+
+/// The rates of a flight recorder whose host is in a cohort from time to time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CohortConfig {
+    pub cohort: Cohort,
+    /// Samples per second while the host is in the cohort, and while it is not.
+    pub rate_hz: u32,
+    pub usual_hz: u32,
 }
 
 /// The folder into which a flight recorder writes each window as a recording of its own.

@@ -137,6 +137,7 @@ pub struct Subject {
 /// reads first: on the command line, then on the target, then on rights.
 pub fn prepare(config: &Config) -> Result<Subject, Failure> {
     check_rate(config.sample.rate_hz, features::max_sample_rate())?;
+    check_cohort(&config.mode, features::max_sample_rate())?;
     let target = Target::resolve(&config.target)?;
     let mut asked = probe_target(&target);
     if config.command.is_some() {
@@ -188,6 +189,25 @@ fn check_rate(rate_hz: u32, max: Option<u32>) -> Result<(), Failure> {
             format!("sudo sysctl kernel.perf_event_max_sample_rate={rate_hz}"),
             "until the next boot",
         )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error if the rate of a cohort is above what the kernel allows.
+fn check_cohort(mode: &Mode, max: Option<u32>) -> Result<(), Failure> {
+    let Mode::Record(record) = mode else {
+        return Ok(());
+    };
+    let cohort = record.ring.as_ref().and_then(|ring| ring.cohort);
+    match (cohort, max) {
+        (Some(cohort), Some(max)) if cohort.rate_hz > max => Err(Failure::new(
+            Exit::NotPossible,
+            format!(
+                "cannot sample at {} Hz in a cohort: the kernel allows {max} Hz",
+                cohort.rate_hz
+            ),
+        )
+        .detail(format!("kernel.perf_event_max_sample_rate = {max}"))),
         _ => Ok(()),
     }
 }

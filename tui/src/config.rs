@@ -57,6 +57,10 @@ pub struct Settings {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSettings {
     pub rate_hz: Option<u32>,
+    /// 0 means that there is no cohort.
+    pub cohort_rate_hz: Option<u32>,
+    pub cohort_share: Option<f64>,
+    pub cohort_period: Option<Duration>,
     pub length: Option<Duration>,
     pub bytes_max: Option<u64>,
     pub conditions: Option<Vec<Condition>>,

@@ -30,6 +30,8 @@ const MIB: u64 = 1 << 20;
 /// The smallest amount of memory for samples: less would not hold a busy minute.
 const MEMORY_MIN: u64 = 16 * MIB;
 const KEEP_MIN: Duration = Duration::from_secs(1);
+/// Minimum part of the hosts in a cohort; shippers have the same.
+const SHARE_MIN: f64 = 1e-6;
 /// The shortest time that a flight recorder keeps. Less would be cut into pieces of a few seconds.
 const RING_MIN: Duration = Duration::from_secs(10);
 /// The smallest size of a flight recorder: the names of functions alone take some hundred kB.
@@ -184,6 +186,25 @@ pub fn folder(text: &str) -> Result<PathBuf, String> {
 pub fn spool_window(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, SPOOL_WINDOW_MAX, "1s to 1h")
+}
+
+/// Parses a part of all hosts, as in `0.05` or `5%`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.parse::<f64>().map(|number| number / whole);
+    match share {
+        Ok(share) if (SHARE_MIN..=1.0).contains(&share) => Ok(share),
+        _ => Err("not a part of the hosts, from 0.000001 to 1".into()),
+    }
+}
+
+/// Parses how long a cohort has the same hosts: 10 seconds to 24 hours, in whole seconds.
+pub fn cohort_period(text: &str) -> Result<Duration, String> {
+    let time = whole_seconds(text)?;
+    within(time, RING_MIN, KEEP_MAX, "10s to 24h")
 }
 
 /// Parses the maximum size of a flight recorder, as in `64M`. Returns bytes.

@@ -354,3 +354,44 @@ fn each_window_is_a_recording_of_its_own_and_what_is_missing_is_told() {
     let missing = numbers[numbers.len() - 1] - numbers.len() as u64;
     assert_eq!(missing, unwritten, "{names:?}");
 }
+
+#[test]
+fn in_a_cohort_the_rate_is_the_higher_one() {
+    if !can_sample() {
+        return;
+    }
+    // All hosts are in the first cohort. In the second one is one of a million.
+    for (share, hz) in [("100%", 299), ("0.000001", 199)] {
+        let folder = Scratch::new();
+        let spool = folder.join("spool");
+        let mut command = words(folder.path());
+        command.arg("--spool").arg(&spool);
+        command.args(["--spool-window", "2s", "--cohort-rate", "299"]);
+        command.args(["--cohort-share", share, "--cohort-period", "10s"]);
+        let mut load = Command::new(burn());
+        let _burning = Process::start_load(load.args(["600", "2"]).stdout(Stdio::null()));
+        let mut agent = Process::start(command.stderr(Stdio::null()));
+        let status = wait_for("the rate", || {
+            let output = ask(folder.path(), &["status", "--json"]);
+            let status = output.status.success().then(|| json(&output))?;
+            (status["rate_hz"] == hz).then_some(status)
+        });
+        let cohort = &status["cohort"];
+        assert_eq!(cohort["is_in"], hz == 299, "{status}");
+        assert_eq!(cohort["rate_hz"], 299, "{status}");
+        assert_eq!(cohort["period_seconds"], 10, "{status}");
+        // Windows that are over are not written for five seconds: the fifth from now on begins
+        // later.
+        let before = spool.exists().then(|| windows(&spool).len());
+        let enough = before.unwrap_or(0) + 5;
+        wait_until("a window with that rate", || {
+            spool.exists() && windows(&spool).len() >= enough
+        });
+        let newest = windows(&spool).pop().unwrap();
+        let output = run(proftop(&["report", "--format", "json"]).arg(newest));
+        let report = &reports(&output.stdout)[0];
+        assert_eq!(report["rate_hz"], hz, "{report}");
+        agent.signal(Signal::TERM);
+        agent.wait().unwrap();
+    }
+}

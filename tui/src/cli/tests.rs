@@ -445,3 +445,56 @@ fn what_proftop_fleet_fetches_is_told_from_files() {
         assert!(message.contains(part), "{line}: {message}");
     }
 }
+
+#[test]
+fn a_cohort_has_a_higher_rate() {
+    let cohort = |line: &str| match config(line).mode {
+        Mode::Record(record) => record.ring.and_then(|ring| ring.cohort),
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(cohort("agent"), None);
+    let usual = cohort("agent --cohort-rate 99").expect("it is asked for");
+    assert_eq!((usual.usual_hz, usual.rate_hz), (19, 99));
+    let hour_ms = 3_600_000;
+    assert_eq!(
+        (usual.cohort.share, usual.cohort.period_ms),
+        (0.05, hour_ms)
+    );
+    let words = "agent -F 5 --cohort-rate 5 --cohort-share 2% --cohort-period 10m";
+    let other = cohort(words).expect("it is asked for");
+    assert_eq!(
+        (other.cohort.share, other.cohort.period_ms),
+        (0.02, 600_000)
+    );
+    for (line, part) in [
+        ("agent --cohort-share 0.1", "add --cohort-rate HZ"),
+        ("agent --cohort-period 1h", "add --cohort-rate HZ"),
+        ("agent --cohort-rate 9", "has to be the higher one"),
+        (
+            "agent --cohort-rate 99 --cohort-share 2",
+            "from 0.000001 to 1",
+        ),
+        (
+            "agent --cohort-rate 99 --cohort-share 0%",
+            "from 0.000001 to 1",
+        ),
+        ("agent --cohort-rate 99 --cohort-period 1s", "10s to 24h"),
+    ] {
+        let message = error(line);
+        assert!(message.contains(part), "{line}: {message}");
+    }
+    // The configuration says it as well, and can be read after it was written.
+    let mut settings = Settings::default();
+    settings.agent.cohort_rate_hz = Some(49);
+    settings.agent.cohort_share = Some(0.5);
+    let words = ["proftop", "agent"].map(OsString::from);
+    let Ok(Request::Top(config)) = parse(words, || (settings, Vec::new())) else {
+        panic!("it is an agent");
+    };
+    let Mode::Record(record) = config.mode else {
+        panic!("it records");
+    };
+    let cohort = record.ring.and_then(|ring| ring.cohort);
+    let cohort = cohort.expect("the configuration asks for it");
+    assert_eq!((cohort.rate_hz, cohort.cohort.share), (49, 0.5));
+}

@@ -71,6 +71,9 @@ async fn recording(
                     }
                     Appended::WantsLines => run.send(Command::ReadLines),
                 }
+                if let Some(hz) = file.take_rate() {
+                    run.send(Command::SetRate(hz));
+                }
             }
             Some(()) = write_now.recv() => file.write_now(last.as_deref())?,
             request = next_request(&mut control) => file.handle(request, last.as_deref()),

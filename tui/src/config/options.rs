@@ -178,6 +178,42 @@ pub const OPTIONS: &[Choice] = &[
     },
     Choice {
         section: "agent",
+        key: "cohort-rate",
+        default: "\"none\"",
+        help: "samples per second while this host is in the cohort, or none",
+        read: |settings, text| put(&mut settings.agent.cohort_rate_hz, cohort_rate(text)),
+        show: |settings| {
+            let hz = settings.agent.cohort_rate_hz?;
+            Some(if hz == 0 {
+                "\"none\"".into()
+            } else {
+                hz.to_string()
+            })
+        },
+    },
+    Choice {
+        section: "agent",
+        key: "cohort-share",
+        default: "0.05",
+        help: "the part of all hosts that is in the cohort",
+        read: |settings, text| put(&mut settings.agent.cohort_share, values::share(text)),
+        show: |settings| settings.agent.cohort_share.map(|share| share.to_string()),
+    },
+    Choice {
+        section: "agent",
+        key: "cohort-period",
+        default: "\"1h\"",
+        help: "how long it has the same hosts",
+        read: |settings, text| {
+            put(
+                &mut settings.agent.cohort_period,
+                values::cohort_period(text),
+            )
+        },
+        show: |settings| settings.agent.cohort_period.map(seconds),
+    },
+    Choice {
+        section: "agent",
         key: "ring",
         default: "\"10m\"",
         help: "how much time it has at least",
@@ -257,6 +293,14 @@ pub const OPTIONS: &[Choice] = &[
         },
     },
 ];
+
+/// Parses a rate. `none` gives 0.
+fn cohort_rate(text: &str) -> Result<u32, String> {
+    match text {
+        "none" => Ok(0),
+        text => values::rate(text).map_err(|why| format!("{why}, or none")),
+    }
+}
 
 /// Parses a folder. `none` gives an empty path.
 fn spool(text: &str) -> Result<PathBuf, String> {

@@ -49,6 +49,16 @@ pub struct Agent {
     pub ring: Option<Duration>,
     #[command(flatten)]
     pub ring_args: RingArgs,
+    /// Samples per second while this host is in the cohort: a part of all hosts, which are other ones
+    /// in each period
+    #[arg(long, value_name = "HZ", value_parser = values::rate, help_heading = "Flight recorder")]
+    pub cohort_rate: Option<u32>,
+    /// The part of all hosts that is in the cohort, as 0.05 or 5% [default: 0.05]
+    #[arg(long, value_name = "PART", value_parser = values::share, help_heading = "Flight recorder")]
+    pub cohort_share: Option<f64>,
+    /// How long the cohort has the same hosts [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = values::cohort_period, help_heading = "Flight recorder")]
+    pub cohort_period: Option<Duration>,
     /// The file of the ring, a .pft [default: ring.pft in $STATE_DIRECTORY, else in
     /// /var/lib/proftop]
     #[arg(short, long, value_name = "FILE", help_heading = "Flight recorder")]

@@ -3,13 +3,15 @@
 
 use super::super::args::{Agent, AgentTask, RingArgs};
 use super::super::{
-    AskAgent, Config, Question, RecordConfig, Request, RingConfig, SampleConfig, SpoolConfig,
+    AskAgent, CohortConfig, Config, Question, RecordConfig, Request, RingConfig, SampleConfig,
+    SpoolConfig,
 };
 use super::{Configuration, RECORD_KEEP, recorded_format, recording, sample, target};
 use crate::condition::{Condition, Gauge, What};
 use crate::config::AgentSettings;
 use crate::failure::Failure;
 use engine::Counted;
+use profile::Cohort;
 use profile::formats::{Format, Packing};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +32,10 @@ const LENGTH_DEFAULT: Duration = Duration::from_secs(600);
 
 /// Samples per second of an agent. bench/README.md has what they cost and what they find.
 const RATE_DEFAULT: u32 = 19;
+
+/// The part of all hosts that samples at another rate, and how long these are the same hosts.
+const COHORT_SHARE_DEFAULT: f64 = 0.05;
+const COHORT_PERIOD_DEFAULT: Duration = Duration::from_secs(3600);
 
 /// The folder of an agent's ring, unless systemd or the user names another one.
 const SERVICE_FOLDER: &str = "/var/lib/proftop";
@@ -71,6 +77,7 @@ fn config(length: Duration, words: RingArgs, settings: &AgentSettings) -> RingCo
         control: words.control,
         folders: Vec::new(),
         spool: None,
+        cohort: None,
     }
 }
 
@@ -142,7 +149,8 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
     let mut ring = config(length, words.ring_args, &settings);
     ring.spool = spool(words.spool, words.spool_window, words.spool_size, &settings)?;
     if ring.conditions.is_empty() {
-        ring.conditions = settings.conditions.unwrap_or_else(conditions_default);
+        let conditions = settings.conditions.clone();
+        ring.conditions = conditions.unwrap_or_else(conditions_default);
     }
     // A default folder is not made if the user names another path for what would be in it.
     let mut folders = places.folders.clone();
@@ -164,6 +172,14 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
         .rate
         .or(settings.rate_hz)
         .unwrap_or(RATE_DEFAULT);
+    let period = words.cohort_period;
+    ring.cohort = cohort(
+        words.cohort_rate,
+        words.cohort_share,
+        period,
+        &settings,
+        &sample,
+    )?;
     check(&ring, Some(&file), format, &sample)?;
     sample.keep = keep(&ring);
     let record = RecordConfig {
@@ -204,6 +220,53 @@ fn spool(
         folder,
         window: window.unwrap_or(SPOOL_WINDOW_DEFAULT),
         bytes_max: bytes_max.unwrap_or(SPOOL_BYTES_DEFAULT),
+    }))
+}
+
+/// Returns the rates of an agent whose host is in a cohort from time to time. None if neither the
+/// command line nor the configuration has a rate for that.
+fn cohort(
+    rate_hz: Option<u32>,
+    share: Option<f64>,
+    period: Option<Duration>,
+    settings: &AgentSettings,
+    sample: &SampleConfig,
+) -> Result<Option<CohortConfig>, Failure> {
+    let rate_hz = rate_hz.or(settings.cohort_rate_hz).filter(|hz| *hz > 0);
+    let Some(rate_hz) = rate_hz else {
+        let needs_rate = [
+            (share.is_some(), "--cohort-share"),
+            (period.is_some(), "--cohort-period"),
+        ];
+        return match needs_rate.iter().find(|(given, _)| *given) {
+            Some((_, option)) => Err(Failure::usage(format!(
+                "{option} is about a cohort: add --cohort-rate HZ"
+            ))),
+            None => Ok(None),
+        };
+    };
+    let usual_hz = sample.rate_hz;
+    if rate_hz < usual_hz {
+        return Err(Failure::usage(format!(
+            "hosts of the cohort would be sampled at {rate_hz} Hz, and others at {usual_hz} Hz: the first \
+             rate has to be the higher one"
+        )));
+    }
+    if sample.counted != Counted::OnCpu {
+        return Err(Failure::usage(
+            "a cohort has another rate of clock ticks, which only --metric on-cpu counts",
+        ));
+    }
+    let period = period.or(settings.cohort_period);
+    let period = period.unwrap_or(COHORT_PERIOD_DEFAULT);
+    let share = share.or(settings.cohort_share);
+    Ok(Some(CohortConfig {
+        cohort: Cohort {
+            share: share.unwrap_or(COHORT_SHARE_DEFAULT),
+            period_ms: i64::try_from(period.as_millis()).unwrap_or(i64::MAX),
+        },
+        rate_hz,
+        usual_hz,
     }))
 }
 

@@ -66,6 +66,14 @@ impl Destination {
         })
     }
 
+    /// Returns the rate to sample at from now on. None if it stays as it is.
+    pub fn take_rate(&mut self) -> Option<u32> {
+        match self {
+            Destination::File(..) => None,
+            Destination::Ring(ring) => ring.take_rate(),
+        }
+    }
+
     /// Writes the samples so far, on SIGUSR2.
     pub fn write_now(&mut self, last: Option<&Snapshot>) -> Result<(), Failure> {
         match (self, last) {

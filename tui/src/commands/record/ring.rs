@@ -14,6 +14,8 @@
 mod asks;
 /// Detects that the clock of the machine was set.
 mod clock;
+/// The rate while this host is in a cohort.
+mod cohort;
 /// The ring file, which has the last minutes.
 mod file;
 /// The measured values of conditions.
@@ -39,6 +41,7 @@ use crate::user_files::UserFiles;
 use crate::words::units::{bytes, counted};
 use asks::Asks;
 use clock::Clock;
+use cohort::CohortRate;
 use engine::snapshot::Snapshot;
 use file::RingFile;
 use probe::privilege::UserRights;
@@ -56,6 +59,10 @@ pub struct Ring {
     saves: Saves,
     /// The folder of windows, if the user wants one.
     spool: Option<Spool>,
+    /// The rates, if they depend on a cohort.
+    cohort: Option<CohortRate>,
+    /// The rate to sample at, until it is taken.
+    wanted_hz: Option<u32>,
     watches: Watches,
     clock: Clock,
     /// The save that waits for its time.
@@ -127,6 +134,8 @@ impl Ring {
         Ok(Self {
             config: config.clone(),
             spool,
+            cohort: config.cohort.map(CohortRate::new),
+            wanted_hz: None,
             file: RingFile::open(&path, config)?,
             saves: Saves::new(path, config.saves_max),
             watches: Watches::new(&config.conditions)?,
@@ -159,6 +168,7 @@ impl Ring {
         if let Some(spool) = &mut self.spool {
             spool.append(view, until_ns);
         }
+        self.turn_cohort(view, until_ns);
         if let Some(why) = self.watches.look(snapshot) {
             self.save_later(view, until_ns, why);
         }
@@ -168,6 +178,26 @@ impl Ring {
         }
         self.answer(view, until_ns, false);
         self.pending.is_some() && !was_pending
+    }
+
+    /// Looks which rate is wanted now. Where there is a spool its windows decide by their beginning,
+    /// as the program that sends them does: so the windows of a period have its rate.
+    fn turn_cohort(&mut self, view: &View, until_ns: u64) {
+        let Some(cohort) = &mut self.cohort else {
+            return;
+        };
+        let window_ns = self.spool.as_ref().and_then(Spool::window_begin_ns);
+        let since_ms = window_ns.unwrap_or(until_ns) / 1_000_000;
+        let info = view.info();
+        let unix_ms = info.epoch_unix_ms.saturating_add_unsigned(since_ms);
+        if let Some(hz) = cohort.turn(&info.host.name, unix_ms) {
+            self.wanted_hz = Some(hz);
+        }
+    }
+
+    /// Returns the rate to sample at from now on. None if it stays as it is.
+    pub fn take_rate(&mut self) -> Option<u32> {
+        self.wanted_hz.take()
     }
 
     /// Requests a save for SIGUSR2, with one of the next reports.
@@ -354,6 +384,9 @@ impl Ring {
         ));
         if let Some(spool) = &self.spool {
             stderr::say(spool.what());
+        }
+        if let Some(cohort) = &self.cohort {
+            stderr::say(cohort.what());
         }
     }
 

@@ -367,6 +367,7 @@ mod tests {
             control: None,
             folders: Vec::new(),
             spool: None,
+            cohort: None,
         }
     }
 

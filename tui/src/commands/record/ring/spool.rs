@@ -112,6 +112,12 @@ impl Spool {
         self.folder.remember();
     }
 
+    /// Returns when the current window begins, on the clock of samples. None before the first
+    /// sample.
+    pub fn window_begin_ns(&self) -> Option<u64> {
+        self.current.as_ref().map(|window| window.begin_ns)
+    }
+
     /// Returns a sentence on what is written where.
     pub fn what(&self) -> String {
         let (seconds, folder) = (self.length.as_secs(), &self.folder);

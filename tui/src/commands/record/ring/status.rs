@@ -2,6 +2,7 @@
 //! (docs/recorder.md).
 
 use super::Ring;
+use super::cohort::CohortRate;
 use super::spool::{Spool, SpoolStatus};
 use engine::snapshot::Snapshot;
 use serde::Serialize;
@@ -29,6 +30,29 @@ pub struct Status {
     saves: Saves,
     /// None without a spool.
     spool: Option<SpoolStatus>,
+    /// None if the rate does not depend on a cohort.
+    cohort: Option<CohortStatus>,
+}
+
+#[derive(Debug, Serialize)]
+struct CohortStatus {
+    rate_hz: u32,
+    share: f64,
+    period_seconds: i64,
+    /// Whether this host is in the cohort now.
+    is_in: bool,
+}
+
+impl From<&CohortRate> for CohortStatus {
+    fn from(rate: &CohortRate) -> Self {
+        let config = rate.config();
+        Self {
+            rate_hz: config.rate_hz,
+            share: config.cohort.share,
+            period_seconds: config.cohort.period_ms / 1000,
+            is_in: rate.is_in(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -106,6 +130,7 @@ impl Ring {
                 last: self.saves.last().map(|path| shown(&path)),
             },
             spool: self.spool.as_ref().map(Spool::status),
+            cohort: self.cohort.as_ref().map(CohortStatus::from),
         }
     }
 }
