@@ -61,6 +61,8 @@ pub enum Action {
     Edit,
     /// Show the callers of the selected function as a tree.
     Callers,
+    /// Show on which machines the selected function runs, if there are several.
+    Machines,
     CopyStack,
     Fold(FoldAction),
     /// Show the modules of frames without names, and what to type to get names.
@@ -123,6 +125,7 @@ impl Action {
         match self {
             Action::Page
             | Action::Callers
+            | Action::Machines
             | Action::Code
             | Action::Follow
             | Action::Fold(_)

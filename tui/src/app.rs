@@ -67,6 +67,8 @@ mod knobs;
 mod lines;
 /// The function that stays selected when the view changes.
 mod links;
+/// The way from a function to the machines that it runs on.
+mod machines;
 /// The choice of the metric.
 mod metric;
 pub mod mode;

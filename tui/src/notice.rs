@@ -42,6 +42,8 @@ pub enum Notice {
     NoForward,
     /// No row is selected to which the action applies.
     NothingSelected,
+    /// The action is about several machines, and only one is counted.
+    OneMachine,
     /// The window begins at this moment.
     Marked,
     /// The window cannot begin at this moment, because no new samples arrive.

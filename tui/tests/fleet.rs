@@ -6,6 +6,8 @@ use crate::common;
 use common::dialog::Dialog;
 use common::pty::Pty;
 use common::{PROFTOP, run, text};
+use profile::formats::pft;
+use profile::{Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Store};
 use rustix::process::{Pid, test_kill_process};
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -189,6 +191,102 @@ fn what_the_program_sends_is_shown() {
         world.read("told").expect("it was told"),
         "open\nparquet+/mnt/a?since=1h\n--output=-\n"
     );
+}
+
+/// Writes what proftop-fleet makes of a folder: each host is a machine, and each service a process.
+fn recording_of_hosts(path: &Path) {
+    let mut store = Store::new(Limits::default());
+    store.begin(0);
+    store.add_module(ModuleId(1), "api", "");
+    let frame = |address| Frame {
+        module: ModuleId(1),
+        address,
+        kind: FrameKind::User,
+    };
+    let (parse, send) = (frame(0x10), frame(0x20));
+    for (id, host, service) in [
+        (1, "db-01", "api"),
+        (2, "db-01", "cache"),
+        (3, "web-02", "api"),
+    ] {
+        store.add_process_of(Some(&host.into()), ProcessId(id), id, service);
+    }
+    for (id, frame, weight) in [
+        (1, parse, 30),
+        (1, send, 10),
+        (2, send, 5),
+        (3, send, 40),
+        (3, parse, 2),
+    ] {
+        assert!(store.add_sample(NewSample {
+            time_ns: 1_000_000_000,
+            cpu: 0,
+            process: ProcessId(id),
+            tid: id,
+            comm: "main",
+            frames: &[frame],
+            kernel_frames: 0,
+            ending: Ending::Root,
+            weight,
+        }));
+    }
+    for (frame, name) in [(parse, "parse"), (send, "send")] {
+        let place = store.find_frame(&frame).expect("it was sampled");
+        store.set_name(place, NameState::Named(name.into()));
+    }
+    store.end(60_000_000_000);
+    let mut bytes = Vec::new();
+    pft::write(&store.view(), &mut bytes).expect("to memory");
+    fs::write(path, bytes).expect("ours");
+}
+
+#[test]
+fn hosts_of_a_fleet_are_told_apart() {
+    let world = World::new("exec cat hosts.pft");
+    recording_of_hosts(&world.directory.join("hosts.pft"));
+    let mut dialog = Dialog::of(world.open(&["--plain", "--fresh", "parquet+/mnt/profiles"]));
+    dialog.ask("unit samples");
+    let processes = dialog.ask("processes");
+    for process in ["api[1] on db-01", "cache[2] on db-01", "api[3] on web-02"] {
+        assert!(processes.contains(process), "{process}: {processes}");
+    }
+    let machines = dialog.ask("machines");
+    assert!(
+        machines.contains("1  45 samples  db-01, 2 processes"),
+        "{machines}"
+    );
+    assert!(
+        machines.contains("2  42 samples  web-02, 1 process, most in send"),
+        "{machines}"
+    );
+    // From a function to its hosts.
+    dialog.ask("focus parse");
+    let machines = dialog.ask("machines");
+    assert!(
+        machines.contains("1  30 samples  db-01, 1 process, most in parse"),
+        "{machines}"
+    );
+    assert!(machines.contains("2  2 samples  web-02"), "{machines}");
+    // And from there to one host: by the row, or by the filter.
+    dialog.ask("scope 2");
+    let top = dialog.ask("top");
+    assert!(
+        top.contains("2 samples self") && !top.contains("30 samples"),
+        "{top}"
+    );
+    dialog.ask("back");
+    dialog.ask("back");
+    for (filter, samples) in [("host:web-02", 40), ("!host:web-02", 15), ("host~^web", 40)] {
+        dialog.ask(&format!("filter {filter}"));
+        let top = dialog.ask("top");
+        assert!(
+            top.contains(&format!("{samples} samples self")),
+            "{filter}: {top}"
+        );
+        let machines = dialog.ask("machines");
+        assert!(machines.contains("is of one machine"), "{machines}");
+    }
+    dialog.finish();
 }
 
 #[test]

@@ -87,6 +87,12 @@ fn machines_are_shown_as_one_and_told_apart() {
         processes.contains(both[0]) && !processes.contains(both[1])
     });
     dialog.ask("filter none");
+    // From a function to the machines that it runs on.
+    dialog.ask(&format!("focus {}", BURN_FUNCTIONS[0]));
+    let machines = dialog.ask_until("machines", &["one, 1 process", "noisy, 1 process"]);
+    let most = format!("most in {}", BURN_FUNCTIONS[0]);
+    assert_eq!(machines.matches(&most).count(), 2, "{machines}");
+    dialog.ask("back");
     // One machine goes. The samples that it has sent stay, and the notice names it.
     let there = ["one", "noisy"].map(|host| pid_on(folder, host));
     kill_process(there[1], Signal::KILL).expect("it runs");

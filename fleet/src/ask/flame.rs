@@ -94,7 +94,7 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
     }
     if format == Format::Pft {
         text += &format!(
-            "proftop open {} shows it: o puts hosts together, h tells all keys\n",
+            "proftop open {} shows it: o puts hosts together, @ leads from a function to its hosts, ? tells all keys\n",
             shown(path)
         );
     }

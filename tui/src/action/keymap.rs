@@ -109,6 +109,7 @@ fn defaults() -> Vec<Binding> {
         "exclude"        FunctionRows Filter(FilterAction::Exclude)       => "x",               "exclude",    "no stacks with it";
         "hide"           FunctionRows Filter(FilterAction::Hide)          => "H",               "",           "hide it, charge its caller";
         "fold-module"    FunctionRows Filter(FilterAction::FoldModule)    => "D",               "",           "hide its whole module";
+        "machines"       FunctionRows Machines                            => "@",               "",           "on which machines it runs";
         "page"           Calls        Page                                => "p",               "page",       "the function's page";
         "find"           Rows         Find                                => "/ f3",            "find",       "find by regular expression";
         "find-next"      Rows         FindNext                            => "n",               "",           "next match";

@@ -25,7 +25,7 @@ impl App {
     }
 
     /// Returns the order for a key that changes the filter. The error says what is missing.
-    fn filter_order(&self, action: FilterAction) -> Result<Order, Notice> {
+    pub(super) fn filter_order(&self, action: FilterAction) -> Result<Order, Notice> {
         if action.is_of_row() && self.is_row_gone() {
             return Err(Notice::RowGone);
         }

@@ -123,6 +123,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Pane => app.toggle_pane(),
         Action::OtherPane => app.move_focus(),
         Action::Callers => app.open_callers(),
+        Action::Machines => app.open_machines(),
         Action::Back => return go_back(app),
         Action::Forward => return app.apply_for_key(Order::Forward),
         Action::Narrow => return app.narrow(),

@@ -735,6 +735,14 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
+    /// Groups rows by this criterion from now on.
+    pub fn group_by(&mut self, by: By, report: &Report) {
+        self.is_family = false;
+        self.is_grouping_chosen = true;
+        self.set_grouping(Some(by), report);
+        self.update(report, true);
+    }
+
     /// Changes the grouping. The selection is kept: the group of the selected row is selected, or
     /// the first row of the selected group. Marks are removed, because they belong to the old
     /// lines.

@@ -32,6 +32,7 @@ pub const COMMANDS: &[Command] = commands! {
     "find"      "/"  "REGEX"                "functions whose names match"                         lists::find;
     "processes" "p"  "[COUNT]"              "the processes that take most"                        lists::processes;
     "threads"   "th" "[COUNT]"              "the threads that take most"                          lists::threads;
+    "machines"  "ma" "[COUNT]"              "the machines that take most, if there are several"   lists::machines;
     "page"      "pg" "[ROW]"                "a function: callers, callees, heaviest stack, trend" calls::page;
     "callers"   "c"  "[ROW]"                "who calls it"                                        calls::callers;
     "callees"   "ce" "[ROW]"                "what it calls"                                       calls::callees;

@@ -5,11 +5,14 @@ use super::dialog::{Dialog, count};
 use crate::app::App;
 use crate::knobs::{CountedAlone, Narrowing, Unit};
 use crate::lists::find::Find;
+use crate::lists::groups::{self, By};
+use crate::lists::people::are_of_several_machines;
 use crate::lists::table::Item;
 use crate::order::Order;
 use crate::view_id::ViewId;
 use crate::views::functions;
 use crate::views::functions::FunctionColumn;
+use crate::views::people::Person as _;
 use crate::words::compared::judgement;
 use crate::words::metric::metric_told;
 use crate::words::units::Scale;
@@ -188,6 +191,57 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         tid: row.tid,
         note: on(hosts.get(&row.process).copied().flatten()),
     })
+}
+
+/// Runs `machines`: lists the machines with most samples, if there are several.
+pub fn machines(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let count = count(words, ROWS)?;
+    let app = &dialog.session.app;
+    let report: &Report = &app.shown.report;
+    if !are_of_several_machines(report) {
+        return Ok(Answer::of("all that is counted is of one machine"));
+    }
+    let scale = Scale::new(&app.context(), report.samples);
+    let numbers: Vec<usize> = (0..report.processes.len()).collect();
+    let groups = groups::gather(&numbers, |at| report.processes[at].common(By::Host));
+    let mut machines: Vec<(ProcessRow, usize)> = groups
+        .iter()
+        .filter_map(|group| {
+            let rows: Vec<&ProcessRow> = group.iter().map(|at| &report.processes[*at]).collect();
+            Some((ProcessRow::sum(&rows, By::Host)?, rows.len()))
+        })
+        .collect();
+    machines.sort_by(|(a, _), (b, _)| {
+        let by_name = || a.details.host.cmp(&b.details.host);
+        b.samples.cmp(&a.samples).then_with(by_name)
+    });
+    let mut answer = Answer::default();
+    for (machine, processes) in machines.iter().take(count) {
+        let name = machine.group_name(By::Host);
+        let processes = match processes {
+            1 => "1 process".to_owned(),
+            several => format!("{} processes", units::count(*several as u64)),
+        };
+        let mut text = format!("{}  {name}, {processes}", scaled(&scale, machine.samples));
+        if let Some(function) = &machine.top_function {
+            text += &format!(", most in {function}");
+        }
+        let why = explain::cpus(&app.context(), machine.samples, &name);
+        match machine.part_of_group(By::Host) {
+            Some(part) => {
+                let words = (&*name).into();
+                let narrowing = Narrowing { part, words };
+                answer.row(Target::People(narrowing), &text, why);
+            }
+            None => answer.bare_row(&text),
+        }
+    }
+    if let Some(rest) = machines.get(count..).filter(|rest| !rest.is_empty()) {
+        let samples = rest.iter().map(|(machine, _)| machine.samples).sum();
+        let rest = format!("{} in {} more", scaled(&scale, samples), rest.len());
+        answer.bare_row(&rest);
+    }
+    Ok(answer)
 }
 
 /// Returns the words for the machine of a process, if the run has several machines.

@@ -64,6 +64,7 @@ pub fn sentence(
         Notice::NoBack => "this is where it began: there is nothing to undo".into(),
         Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
         Notice::NothingSelected => "nothing is selected that this works on".into(),
+        Notice::OneMachine => "all that is counted is of one machine".into(),
         Notice::OnlySampled(scope) => format!("only {scope} is sampled: nothing else came in"),
         Notice::Marked => {
             let anew = hint(cx, Action::Mark, "mark anew");

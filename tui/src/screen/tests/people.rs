@@ -532,3 +532,37 @@ fn beside_a_unit_stand_the_threads_of_all_its_processes() {
     hand.keys("o").wait(2_000);
     assert_eq!(tids(&hand), [2_231, 2_232, 2_214, 2_210]);
 }
+
+#[test]
+fn a_function_leads_to_the_machines_that_it_runs_on() {
+    let mut snapshot = postgres();
+    let report = Arc::make_mut(&mut snapshot.report);
+    for (at, process) in report.processes.iter_mut().enumerate() {
+        process.details.host = Some(["db-01", "web-02"][at % 2].into());
+    }
+    let mut hand = Hand::new(80, 24);
+    hand.show(snapshot).wait(2_000).keys("gj@").wait(2_000);
+    assert_eq!(hand.app.view, ViewId::Processes);
+    assert_eq!(hand.app.views.processes.grouping(), Some(By::Host));
+    assert!(!hand.app.knobs.filter.to_string().is_empty());
+    let frame = hand.frame();
+    assert!(
+        frame.contains("db-01") && frame.contains("web-02"),
+        "{frame}"
+    );
+    // Filter and view are one step.
+    hand.code(KeyCode::Backspace).wait(2_000);
+    assert_eq!(hand.app.view, ViewId::Functions);
+    assert_eq!(hand.app.knobs.filter.to_string(), "");
+    hand.keys("4").wait(2_000);
+    assert_ne!(hand.app.views.processes.grouping(), Some(By::Host));
+    // There is nothing to tell apart on one machine.
+    let mut hand = Hand::new(80, 24);
+    hand.show(postgres()).wait(2_000).keys("gj@");
+    assert_eq!(hand.app.view, ViewId::Functions);
+    let frame = hand.frame();
+    assert!(
+        frame.contains("all that is counted is of one machine"),
+        "{frame}"
+    );
+}
