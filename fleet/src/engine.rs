@@ -9,7 +9,7 @@ mod files;
 
 pub use clickhouse::{Address, ClickHouse};
 pub use embedded::{Bounds, Embedded};
-pub use files::{Folder, Span, has_samples};
+pub use files::{FILES_MAX, Folder, Span, Table, days, nothing};
 
 use crate::failure::Failure;
 use crate::rows::Rows;

@@ -240,3 +240,32 @@ fn samples_in_the_folder_of_another_day_are_not_left_out_in_silence() {
     assert_eq!(done.status.code(), Some(1), "{done:?}");
     assert_eq!(made.names(), ["data"]);
 }
+
+#[test]
+fn many_files_are_read_some_at_a_time() {
+    // Each host has nine files of samples, in three hours.
+    let made = Made::new("3", "130");
+    let before = top(&made.data);
+    let files = |table: &str| {
+        let folder = made.data.join(table).join("date=2026-11-21");
+        names(&folder).len()
+    };
+    assert!(files("stacks") > 2 && files("hosts") > 2 * 7);
+    let once = made.run("compact", &[]);
+    assert!(once.status.success(), "{}", told(&once));
+    std::fs::remove_dir_all(made.out()).expect("it is there");
+    for at_once in ["2", "7"] {
+        let done = made.run("compact", &["--files-at-once", at_once]);
+        assert!(done.status.success(), "{}", told(&done));
+        assert_eq!(done.stdout, once.stdout);
+        assert_eq!(top(&made.out()), before);
+        assert_eq!(names(&made.out()), ["frames", "hosts", "samples", "stacks"]);
+        for table in ["stacks", "frames", "hosts"] {
+            let folder = made.out().join(table).join("date=2026-11-21");
+            assert_eq!(names(&folder), [format!("compact-{table}.parquet")]);
+        }
+        std::fs::remove_dir_all(made.out()).expect("it is there");
+    }
+    let done = made.run("compact", &["--files-at-once", "1"]);
+    assert_eq!(done.status.code(), Some(2), "{}", told(&done));
+}

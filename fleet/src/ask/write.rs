@@ -8,20 +8,22 @@
 
 /// A folder that gets its name only when it is complete.
 mod folder;
+/// Writes a table from many files, some at a time.
+mod steps;
 
 use super::arguments::Source;
 use crate::dates;
-use crate::engine::{Embedded, Engine as _, Folder, Span, has_samples};
-use crate::failure::{Failure, safe, shown};
+use crate::engine::{self, Engine as _, FILES_MAX, Span, Table};
+use crate::failure::{Failure, shown};
 use crate::interrupt;
 use crate::output::print;
 use crate::sql::{Dialect, Statement};
 use clap::Args;
 use folder::NewFolder;
-use std::collections::{BTreeSet, HashMap};
-use std::fs;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
+use steps::Steps;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -33,9 +35,21 @@ pub struct Written {
     /// The folder to write, which must not be there yet
     #[arg(short, long, value_name = "FOLDER", required_unless_present = "print")]
     output: Option<PathBuf>,
+    /// How many files are read at once: more are read in several steps
+    #[arg(long, value_name = "FILES", default_value_t = AT_ONCE, value_parser = clap::value_parser!(u32).range(2..))]
+    files_at_once: u32,
 }
 
+/// Default of the number of files that are read at once. The engine opens them one after the other,
+/// but has the list of all in memory several times.
+const AT_ONCE: u32 = 20_000;
+
+/// Maximum number of files of a table and a day: those of forty thousand hosts. Only their names are
+/// in memory together.
+const FILES_OF_DAY_MAX: usize = 4_000_000;
+
 /// A derived table: its source and its name.
+#[derive(Debug, Clone, Copy)]
 struct Made {
     table: &'static str,
     text: &'static str,
@@ -69,6 +83,11 @@ impl Made {
             .with("where_begin", &condition(span))
             .finish()
     }
+
+    /// Returns the statement that writes the rows of a time range into a file.
+    fn write(&self, dialect: &dyn Dialect, span: Span, place: &str) -> String {
+        dialect.write(&self.rows(dialect, span), self.table, place)
+    }
 }
 
 /// Returns the condition for windows that begin in a time range.
@@ -89,26 +108,45 @@ pub fn compact(written: &Written) -> Result<(), Failure> {
     if written.source.print {
         return written.print_all(&[STACKS, FRAMES, HOSTS, SAMPLES], span);
     }
-    written.each_day(span, |engine, out, day, of_day| {
-        let date = format!("date={}", dates::date_and_hour(day).0);
+    written.each_day(span, |day, read| {
+        let date = format!("date={}", dates::date_and_hour(day.begin_ms).0);
         let mut counts = Counts::default();
-        for made in [FRAMES, STACKS, HOSTS] {
-            write(engine, &made, of_day, &out.join(made.table).join(&date))?;
-        }
         for hour in 0..24 {
-            let begin = day + hour * HOUR_MS;
-            let of_hour = within(of_day, begin, begin + HOUR_MS);
+            let begin = day.begin_ms + hour * HOUR_MS;
+            let of_hour = within(day.span, begin, begin + HOUR_MS);
             if is_empty(of_hour) {
                 continue;
             }
-            let folder = out.join("samples").join(&date);
+            let samples = day.table(SAMPLES.table, of_hour)?;
+            if samples.files.is_empty() {
+                continue;
+            }
+            let folder = day.out.join(SAMPLES.table).join(&date);
             let folder = folder.join(format!("hour={hour:02}"));
-            let rows = write(engine, &SAMPLES, of_hour, &folder)?;
+            let rows = day.steps.write(&SAMPLES, &samples, &[], of_hour, &folder)?;
+            read.add(&samples);
             counts += Counts {
                 rows,
                 files: u64::from(rows > 0),
                 samples: rows,
             };
+        }
+        if counts.rows == 0 {
+            return Ok(counts);
+        }
+        // What stacks are kept for is asked of the samples that were written, which are few files.
+        let mut written = vec![Table::look(day.out, SAMPLES.table, day.span, FILES_MAX)?];
+        for made in [STACKS, FRAMES, HOSTS] {
+            let table = day.table(made.table, day.span)?;
+            if table.files.is_empty() {
+                return Err(engine::nothing(day.dir, made.table, day.span));
+            }
+            let folder = day.out.join(made.table).join(&date);
+            day.steps
+                .write(&made, &table, &written, day.span, &folder)?;
+            if made.table == STACKS.table {
+                written.push(Table::look(day.out, made.table, day.span, FILES_MAX)?);
+            }
         }
         Ok(counts)
     })
@@ -120,14 +158,20 @@ pub fn rollup(written: &Written) -> Result<(), Failure> {
     if written.source.print {
         return written.print_all(&[ROLLUP], span);
     }
-    written.each_day(span, |engine, out, day, of_day| {
-        let date = dates::date_and_hour(day).0;
-        let folder = out.join(ROLLUP.table).join(format!("date={date}"));
-        let rows = write(engine, &ROLLUP, of_day, &folder)?;
+    written.each_day(span, |day, read| {
+        let samples = Table::look(day.dir, SAMPLES.table, day.span, FILES_MAX)?;
+        if samples.files.is_empty() {
+            return Ok(Counts::default());
+        }
+        let date = dates::date_and_hour(day.begin_ms).0;
+        let folder = day.out.join(ROLLUP.table).join(format!("date={date}"));
+        let engine = day.steps.engine(vec![samples.clone()])?;
+        let rows = steps::write(&engine, &ROLLUP, day.span, &folder)?;
         let count = format!(
             "SELECT count(*) AS counted FROM samples WHERE {}",
-            condition(of_day)
+            condition(day.span)
         );
+        read.add(&samples);
         Ok(Counts {
             rows,
             files: u64::from(rows > 0),
@@ -157,10 +201,7 @@ impl Written {
                 Failure::usage("the folder's name is not UTF-8, and cannot stand in SQL")
             })?;
         crate::sql::check(out)?;
-        let statement = |it: &Made| {
-            let rows = it.rows(dialect, span);
-            dialect.write(&rows, it.table, &format!("{out}/{}", it.table))
-        };
+        let statement = |it: &Made| it.write(dialect, span, &format!("{out}/{}", it.table));
         let statements: Vec<String> = made.iter().map(statement).collect();
         super::print_statements(&self.source, &statements)
     }
@@ -169,7 +210,7 @@ impl Written {
     fn each_day(
         &self,
         span: Span,
-        work: impl Fn(&Embedded, &Path, i64, Span) -> Result<Counts, Failure>,
+        work: impl Fn(&Day<'_>, &mut Read) -> Result<Counts, Failure>,
     ) -> Result<(), Failure> {
         if !super::is_embedded(&self.source) {
             return Err(Failure::usage(
@@ -180,33 +221,39 @@ impl Written {
         let path = self.output.as_deref().unwrap_or(Path::new(""));
         let days = days(dir, span)?;
         let out = NewFolder::begin(path)?;
-        let mut made = Counts::default();
-        // Counted by file name, as the last file of a day is read for the next day as well.
-        let mut read: HashMap<PathBuf, u64> = HashMap::new();
-        for day in days {
+        let steps = Steps::new(
+            out.part(),
+            self.files_at_once as usize,
+            self.source.bounds(),
+        );
+        let (mut made, mut read) = (Counts::default(), Read::default());
+        for begin_ms in days {
             interrupt::check()?;
-            let of_day = within(span, day, day + DAY_MS);
-            if is_empty(of_day) || !has_samples(dir, of_day)? {
-                continue;
+            let day = Day {
+                begin_ms,
+                span: within(span, begin_ms, begin_ms + DAY_MS),
+                dir,
+                out: out.part(),
+                steps: &steps,
+            };
+            if !is_empty(day.span) {
+                made += work(&day, &mut read).map_err(|failure| {
+                    failure.about(format_args!("{} is not written", shown(path)))
+                })?;
             }
-            let folder = Folder::look(dir, of_day)?;
-            let engine = Embedded::new(&folder, self.source.bounds())?;
-            made += work(&engine, out.part(), day, of_day)
-                .map_err(|failure| failure.about(format_args!("{} is not written", shown(path))))?;
-            read.extend(folder.samples());
         }
-        let rows: u64 = read.values().sum();
         if made.samples == 0 {
             return Err(Failure::failed(format!(
                 "{} has no samples of that time",
                 shown(dir)
             )));
         }
-        if span == Span::default() && made.samples != rows {
+        if span == Span::default() && made.samples != read.rows {
             return Err(Failure::failed(format!(
-                "{} has {rows} rows of samples, and {} of them are of the dates and hours that their folders are \
+                "{} has {} rows of samples, and {} of them are of the dates and hours that their folders are \
                  named after: nothing is written",
                 shown(dir),
+                read.rows,
                 made.samples
             )));
         }
@@ -217,8 +264,26 @@ impl Written {
             made.rows,
             made.files,
             made.samples,
-            read.len()
+            read.files
         ))
+    }
+}
+
+/// A day of which something is written.
+struct Day<'a> {
+    begin_ms: i64,
+    /// The part of the day that was asked for.
+    span: Span,
+    /// The folder that is read, and the one that is written.
+    dir: &'a Path,
+    out: &'a Path,
+    steps: &'a Steps<'a>,
+}
+
+impl Day<'_> {
+    /// Lists the files of a table, however many there are.
+    fn table(&self, name: &'static str, span: Span) -> Result<Table, Failure> {
+        Table::look(self.dir, name, span, FILES_OF_DAY_MAX)
     }
 }
 
@@ -240,20 +305,32 @@ impl AddAssign for Counts {
     }
 }
 
+/// The files of samples that were read. The last ones of an hour or a day are read for the next one
+/// as well, and are counted once.
+#[derive(Debug, Default)]
+struct Read {
+    rows: u64,
+    files: u64,
+    /// The files that were read last.
+    last: HashSet<PathBuf>,
+}
+
+impl Read {
+    /// Counts the files of the next hour or day.
+    fn add(&mut self, samples: &Table) {
+        for (_, rows) in samples.rows().filter(|it| !self.last.contains(it.0)) {
+            self.rows += rows;
+            self.files += 1;
+        }
+        self.last = samples.files.iter().cloned().collect();
+    }
+}
+
 /// Returns the days of which a folder may have samples.
 fn days(dir: &Path, span: Span) -> Result<BTreeSet<i64>, Failure> {
-    // This checks whether it is a folder of samples.
-    let folder = Folder::look(dir, span)?;
-    let mut days = BTreeSet::new();
-    for (file, _) in folder.samples() {
-        let mut names = file.iter().rev().filter_map(|it| it.to_str());
-        let date = names.find_map(|it| it.strip_prefix("date="));
-        if let Some(day) = date.and_then(dates::day_ms) {
-            // A file that begins in the last hour of a day may have windows of the next day.
-            days.extend([day, day + DAY_MS]);
-        }
-    }
-    Ok(days)
+    let days = engine::days(dir, span)?.into_iter();
+    // A file that begins in the last hour of a day may have windows of the next day.
+    Ok(days.flat_map(|day| [day, day + DAY_MS]).collect())
 }
 
 /// Returns the intersection of two time ranges.
@@ -266,37 +343,4 @@ fn within(span: Span, begin_ms: i64, end_ms: i64) -> Span {
 
 fn is_empty(span: Span) -> bool {
     span.since_ms >= span.until_ms
-}
-
-/// Writes a file of a folder, which gets its name only when it is complete; no file if there are no
-/// rows. Returns the number of its rows.
-fn write(engine: &Embedded, made: &Made, span: Span, folder: &Path) -> Result<u64, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::failed(format!("cannot write into {}: {error}", shown(folder)))
-    };
-    fs::create_dir_all(folder).map_err(failed)?;
-    let part = folder.join(".compact.parquet");
-    let place = std::path::absolute(&part).map_err(failed)?;
-    let place = place
-        .to_str()
-        .filter(|it| !it.chars().any(char::is_control))
-        .ok_or_else(|| {
-            Failure::usage(format!(
-                "{} cannot stand in SQL: choose another folder",
-                shown(&part)
-            ))
-        })?;
-    let dialect = crate::sql::DataFusion;
-    let statement = dialect.write(&made.rows(&dialect, span), made.table, place);
-    let answer = engine.rows(&statement)?;
-    let rows = answer.only()?.whole("count");
-    if rows == 0 {
-        // Without rows the engine makes an empty file, or none.
-        let _ = fs::remove_file(&part);
-        let _ = fs::remove_dir(folder);
-        return Ok(0);
-    }
-    let name = format!("compact-{}.parquet", safe(made.table));
-    fs::rename(&part, folder.join(name)).map_err(failed)?;
-    Ok(rows)
 }

@@ -41,7 +41,7 @@ pub struct Embedded {
 impl Embedded {
     /// Starts the engine with the tables of a folder.
     pub fn new(folder: &Folder, bounds: Bounds) -> Result<Self, Failure> {
-        let sample_rows: u64 = folder.samples().map(|it| it.1).sum();
+        let sample_rows = folder.sample_rows();
         if sample_rows > bounds.rows_max {
             return Err(Failure::failed(format!(
                 "{} rows of samples are to be read, and {} are the most: ask for less time (--since, --until), \

@@ -11,8 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum number of files of a table: for more, only reading the list would take too long.
-const FILES_MAX: usize = 500_000;
+/// Maximum number of files of a table that a question reads: for more, only reading the list would
+/// take too long.
+pub const FILES_MAX: usize = 500_000;
 
 /// A file begins in its hour, and may have windows of the next hour: `roll` is at most an hour.
 const ROLL_MAX_MS: i64 = 3_600_000;
@@ -25,7 +26,7 @@ pub struct Span {
 }
 
 /// A table: its columns and its files.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Table {
     pub name: &'static str,
     pub schema: SchemaRef,
@@ -43,27 +44,11 @@ pub struct Folder {
 impl Folder {
     /// Lists the files of a time range, and reads the end of each.
     pub fn look(dir: &Path, span: Span) -> Result<Self, Failure> {
-        let told = fs::metadata(dir).map_err(|error| {
-            Failure::failed(format!("cannot look into {}: {error}", shown(dir)))
-        })?;
-        if !told.is_dir() {
-            return Err(Failure::usage(format!("{} is no folder", shown(dir))));
-        }
-        let mut tables = Vec::new();
-        for (name, columns) in columns() {
-            let files = list(dir, name, span)?;
-            let mut rows = Vec::with_capacity(files.len());
-            for file in &files {
-                interrupt::check()?;
-                rows.push(check(file, &columns)?);
-            }
-            tables.push(Table {
-                name,
-                schema: Arc::new(Schema::new(columns)),
-                files,
-                rows,
-            });
-        }
+        is_folder(dir)?;
+        let tables = columns().map(|(name, _)| Table::look(dir, name, span, FILES_MAX));
+        let tables = tables
+            .into_iter()
+            .collect::<Result<Vec<Table>, Failure>>()?;
         let missing = tables.iter().find(|it| it.files.is_empty());
         if let Some(table) = missing {
             return Err(nothing(dir, table.name, span));
@@ -71,20 +56,91 @@ impl Folder {
         Ok(Self { tables })
     }
 
-    /// Iterates over the files of samples, and the number of rows of each.
-    pub fn samples(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+    /// Returns the number of rows of samples.
+    pub fn sample_rows(&self) -> u64 {
         let tables = self.tables.iter().filter(|it| it.name == "samples");
-        tables.flat_map(|it| it.files.iter().cloned().zip(it.rows.iter().copied()))
+        tables.flat_map(|it| &it.rows).sum()
     }
 }
 
-/// Whether a folder has samples of a time range, judging by the names of its subfolders.
-pub fn has_samples(dir: &Path, span: Span) -> Result<bool, Failure> {
-    Ok(!list(dir, "samples", span)?.is_empty())
+impl Table {
+    /// Lists the files of a table of a time range, and reads the end of each. It is an error if
+    /// there are more than `files_max`.
+    pub fn look(
+        dir: &Path,
+        name: &'static str,
+        span: Span,
+        files_max: usize,
+    ) -> Result<Self, Failure> {
+        Self::of_files(name, list(dir, name, span, files_max)?)
+    }
+
+    /// Reads the end of each of these files.
+    pub fn of_files(name: &'static str, files: Vec<PathBuf>) -> Result<Self, Failure> {
+        let found = columns().into_iter().find(|(table, _)| *table == name);
+        let (name, columns) = found.expect("a table of ours");
+        let mut rows = Vec::with_capacity(files.len());
+        for file in &files {
+            interrupt::check()?;
+            rows.push(check(file, &columns)?);
+        }
+        Ok(Self {
+            name,
+            schema: Arc::new(Schema::new(columns)),
+            files,
+            rows,
+        })
+    }
+
+    /// Iterates over parts of the table, each with `files_max` of its files at most.
+    pub fn parts(&self, files_max: usize) -> impl Iterator<Item = Self> {
+        let files = self.files.chunks(files_max);
+        let parts = files.zip(self.rows.chunks(files_max));
+        parts.map(|(files, rows)| Self {
+            name: self.name,
+            schema: Arc::clone(&self.schema),
+            files: files.to_vec(),
+            rows: rows.to_vec(),
+        })
+    }
+
+    /// Iterates over the files, and the number of rows of each.
+    pub fn rows(&self) -> impl Iterator<Item = (&PathBuf, u64)> {
+        self.files.iter().zip(self.rows.iter().copied())
+    }
+}
+
+/// Returns the days, as their beginning in ms since 1970, of which a folder may have samples of a
+/// time range, judging by the names of its subfolders. It is an error if there are none.
+pub fn days(dir: &Path, span: Span) -> Result<Vec<i64>, Failure> {
+    is_folder(dir)?;
+    let place = dir.join("samples");
+    let found = match entries(&place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        found => found.map_err(|error| unlisted(&place, &error))?,
+    };
+    let names = found.iter().filter_map(|it| named(it, "date="));
+    let fits = names.filter(|day| may_have(day, 0, 24, span));
+    let days: Vec<i64> = fits.filter_map(|day| crate::dates::day_ms(&day)).collect();
+    if days.is_empty() {
+        return Err(nothing(dir, "samples", span));
+    }
+    Ok(days)
+}
+
+/// Checks that a path is a folder.
+fn is_folder(dir: &Path) -> Result<(), Failure> {
+    let told = fs::metadata(dir)
+        .map_err(|error| Failure::failed(format!("cannot look into {}: {error}", shown(dir))))?;
+    if told.is_dir() {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!("{} is no folder", shown(dir))))
+    }
 }
 
 /// Returns why a table has no files.
-fn nothing(dir: &Path, table: &str, span: Span) -> Failure {
+pub fn nothing(dir: &Path, table: &str, span: Span) -> Failure {
     let shown = shown(dir);
     let dates = dates(&dir.join(table));
     match (&dates[..], table) {
@@ -177,7 +233,7 @@ fn columns() -> [(&'static str, Vec<Field>); 4] {
 }
 
 /// Returns the files of a table, sorted by name.
-fn list(dir: &Path, table: &str, span: Span) -> Result<Vec<PathBuf>, Failure> {
+fn list(dir: &Path, table: &str, span: Span, files_max: usize) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     let place = dir.join(table);
     let found = match entries(&place) {
@@ -209,9 +265,10 @@ fn list(dir: &Path, table: &str, span: Span) -> Result<Vec<PathBuf>, Failure> {
                 }
             }
         }
-        if files.len() > FILES_MAX {
+        if files.len() > files_max {
             return Err(Failure::failed(format!(
-                "{} has more than {FILES_MAX} files of that time: ask for less (--since, --until)",
+                "{} has more than {files_max} files of that time: ask for less (--since, --until), or compact \
+                 it before",
                 shown(&place)
             )));
         }
