@@ -165,7 +165,10 @@ fn the_oldest_leave_first() {
             .set_modified(used)
             .unwrap();
     }
-    run.cache(bytes * 3);
+    // They leave when one more is stored.
+    fs::remove_file(&first).unwrap();
+    let cache = run.cache(bytes * 3);
+    run.lines(&cache).finish(Some(&cache), 1).unwrap();
     let mut left: Vec<_> = run
         .files()
         .iter()
@@ -174,6 +177,7 @@ fn the_oldest_leave_first() {
     left.sort();
     assert_eq!(left.len(), 2);
     assert!(left.iter().any(|name| name == "2"), "used last but one");
+    assert!(first.exists(), "stored last");
 }
 
 /// Names as long as those of templates, of all lengths around the size of blocks, between
