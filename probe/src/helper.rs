@@ -84,7 +84,7 @@ impl Helper {
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
-        // Errors mean that nobody is left in the group.
+        // The kernel refuses this only if no process is left in the group: then nothing has to end.
         _ = kill_process_group(self.pid, Signal::TERM);
         self.give_time_to_end();
         // The helper's status is not taken yet, so its number is still that of its group.

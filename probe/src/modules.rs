@@ -222,9 +222,10 @@ impl Modules {
         })
     }
 
-    /// Opens the file now, while the process that maps it is most likely alive, so that it can be
-    /// named after the process has ended. Whoever opens it also reads its headers: this thread has
-    /// rights that no file of another user may get at.
+    /// Opens the file now, while the process that maps it is most likely alive, so that its functions
+    /// can be named after the process has ended. The reader process that opens the file also reads
+    /// its headers: this thread may load BPF programs, and a hostile file that finds a mistake in
+    /// our reading of headers would gain that right.
     fn add_file(&mut self, key: InodeKey, seen: &Seen<'_>) -> ModuleId {
         let path = PathBuf::from(std::ffi::OsString::from_vec(seen.path.to_vec()));
         let Identity { device, inode, .. } = *seen.identity;

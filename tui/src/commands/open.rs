@@ -326,8 +326,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads what proftop-fleet writes. Why that has failed is told rather than what is wrong with
-    /// its output as a consequence.
+    /// Reads what proftop-fleet writes. If proftop-fleet has failed, the error is the reason that it
+    /// gives, and not that its output ends too early.
     fn read_fetched(
         &mut self,
         fetched: Fetched,
