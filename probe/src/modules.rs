@@ -1,6 +1,8 @@
 //! Finds the module of a mapping: a file or something else, each with one number.
 
 mod files;
+mod held;
+mod inode_key;
 mod narrow_vdso;
 mod roots;
 
@@ -10,7 +12,8 @@ use crate::proc_maps;
 use crate::sample::{Module, ModuleKind, PythonNames};
 use crate::shares::NOBODY;
 use crate::sideband::record::{Identity, Map};
-use files::{Files, InodeKey};
+use files::Files;
+use inode_key::InodeKey;
 use narrow_vdso::NarrowVdsos;
 use roots::Roots;
 use rustix::fs::{major, minor};
@@ -541,6 +544,56 @@ mod tests {
         assert_eq!(after[0], before[0]);
         assert_ne!(after[1], before[1], "it was written to");
         assert_eq!(looks.asked.load(std::sync::atomic::Ordering::Relaxed), 1);
+    }
+
+    /// Counts how often it is asked how files were last written.
+    #[derive(Debug, Default)]
+    struct Counting {
+        asked: std::sync::atomic::AtomicUsize,
+    }
+
+    impl symbolize::files::Proxy for Counting {
+        fn perform(
+            &self,
+            request: &symbolize::files::Request<'_>,
+            remote: symbolize::RemoteFiles,
+        ) -> Result<symbolize::files::Reply, symbolize::Reason> {
+            if let symbolize::files::Request::MappedRevisions { .. } = request {
+                self.asked
+                    .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+            Way::from(remote).perform(request)
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_again_and_again_is_held_and_still_checked() {
+        use std::os::unix::fs::MetadataExt as _;
+        let Some((directory, [file])) = copies(["file"]) else {
+            return;
+        };
+        let device = |path: &std::path::Path| std::fs::metadata(path).unwrap().dev();
+        if device(directory.path()) != device(std::path::Path::new("/")) {
+            test_support::skip(format_args!("temporary files are on another file system"));
+            return;
+        }
+        let mut modules = Modules::new();
+        let counting = Arc::new(Counting::default());
+        modules.way = Way::by(counting.clone());
+        let first = module_of(&mut modules, &file);
+        for turn in 1..6 {
+            modules.begin_turn();
+            assert_eq!(module_of(&mut modules, &file), first);
+            let asked = counting.asked.load(std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(asked, turn.min(2), "in turn {turn}");
+        }
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&file)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, b"more"))
+            .unwrap();
+        modules.begin_turn();
+        assert_ne!(module_of(&mut modules, &file), first, "it was written to");
     }
 
     #[test]

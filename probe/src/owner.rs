@@ -5,7 +5,6 @@ use crate::lineage::{Ancestor, Lineages};
 use crate::proc_stat::{parent_and_start, read};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, OnceLock};
 use symbolize::{Files, sanitize};
 
@@ -40,12 +39,10 @@ impl Owner {
         if let Some(path) = cgroup(&text) {
             self.cgroup = Some(sanitize(path).into());
         }
-        // The directory belongs to the process's effective user, or to root if the process is
-        // protected, as after setuid.
-        if let Ok(folder) = fs::metadata(format!("/proc/{pid}")) {
-            self.uid = Some(folder.uid());
+        if let Some((real, effective)) = uids(pid) {
+            self.real_uid = Some(real);
+            self.uid = Some(effective);
         }
-        self.real_uid = real_uid(pid).or(self.real_uid);
         if let Some((parent, ticks)) = read(&format!("/proc/{pid}/stat"))
             .ok()
             .and_then(|stat| parent_and_start(&stat))
@@ -97,14 +94,20 @@ fn boot_unix_ms() -> Option<i64> {
     })
 }
 
-/// Returns the real user: the first number of `Uid: real effective saved file-system`, as seen from
-/// our user namespace.
+/// Returns the real user of a process, as seen from our user namespace.
 pub fn real_uid(pid: u32) -> Option<u32> {
+    uids(pid).map(|(real, _)| real)
+}
+
+/// Returns the real and the effective user of a process: the first numbers of
+/// `Uid: real effective saved file-system`.
+fn uids(pid: u32) -> Option<(u32, u32)> {
     // A name may be any bytes.
     let status = read(&format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    uids.split_whitespace().next()?.parse().ok()
+    let mut uids = uids.split_whitespace();
+    Some((uids.next()?.parse().ok()?, uids.next()?.parse().ok()?))
 }
 
 /// Returns the path in `0::/system.slice/nginx.service`, or in a line of systemd's own hierarchy.

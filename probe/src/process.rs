@@ -303,15 +303,17 @@ impl ProcessTable {
         self.by_pid.values().filter(is_cut).count()
     }
 
-    /// Returns the mappings of a process that has not ended, and the user to whom it is charged;
-    /// `None` if it is unknown.
-    pub fn mapped(&self, pid: u32) -> Option<(Arc<Mappings>, u32)> {
-        let process = self
-            .by_pid
-            .get(&pid)
-            .filter(|process| process.exited_ns.is_none())?;
-        let user = process.owner.real_uid.or_else(|| real_uid(pid));
-        Some((process.mappings.clone(), user.unwrap_or(NOBODY)))
+    /// Returns the mappings of a process that has not ended; `None` if it is unknown.
+    pub fn mapped(&self, pid: u32) -> Option<&Arc<Mappings>> {
+        let process = self.by_pid.get(&pid)?;
+        process.exited_ns.is_none().then_some(&process.mappings)
+    }
+
+    /// Returns the user to whom a process is charged that may not have been sampled yet: what its
+    /// parent was, it may have ceased to be.
+    pub fn current_user(&self, pid: u32) -> u32 {
+        let known = || self.by_pid.get(&pid)?.owner.real_uid;
+        real_uid(pid).or_else(known).unwrap_or(NOBODY)
     }
 
     /// Returns the name of a process, if it is known.

@@ -236,12 +236,12 @@ impl Python {
     }
 
     /// Inspects whether a process that is starting runs Python, before it is sampled. Returns false
-    /// if there is nothing more to find out.
+    /// if there is nothing more to find out. `user` is only called for a process that runs Python.
     pub fn inspect_process(
         &mut self,
         pid: u32,
         mappings: &Arc<Mappings>,
-        user: u32,
+        user: impl FnOnce() -> u32,
         now_ns: u64,
     ) -> bool {
         self.add_process(pid, mappings, user);
@@ -253,6 +253,7 @@ impl Python {
         let look = process.inspect(&mut self.budget, now_ns);
         let is_starting = process.is_starting() || process.is_awaited(now_ns);
         self.is_meeting |= is_starting;
+        let user = process.user();
         if let Some(look) = look {
             self.ask(user, look);
         }
@@ -277,7 +278,7 @@ impl Python {
         if self.interpreters.is_empty() {
             return PythonParts::default();
         }
-        self.add_process(raw.tgid, mappings, user);
+        self.add_process(raw.tgid, mappings, || user);
         let Some(process) = self.processes.get_mut(&raw.tgid) else {
             return PythonParts::default();
         };
@@ -438,7 +439,7 @@ impl Python {
     }
 
     /// Checks whether an unknown process has an interpreter, once for its mappings.
-    fn add_process(&mut self, pid: u32, mappings: &Arc<Mappings>, user: u32) {
+    fn add_process(&mut self, pid: u32, mappings: &Arc<Mappings>, user: impl FnOnce() -> u32) {
         let without = self.without.get(&pid);
         let is_known = without.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if is_known || self.processes.contains_key(&pid) {
@@ -452,7 +453,7 @@ impl Python {
                     runtime,
                 };
                 self.without.remove(&pid);
-                self.processes.insert(pid, Process::new(look, user));
+                self.processes.insert(pid, Process::new(look, user()));
             }
             None => _ = self.without.insert(pid, mappings.clone()),
         }

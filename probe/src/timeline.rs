@@ -343,9 +343,8 @@ impl Timeline {
             let mapped = processes
                 .mapped(*pid)
                 .filter(|_| now_ns < *until_ns && targets.may_want(*pid));
-            mapped.is_some_and(|(mappings, user)| {
-                python.inspect_process(*pid, &mappings, user, now_ns)
-            })
+            let user = || processes.current_user(*pid);
+            mapped.is_some_and(|mappings| python.inspect_process(*pid, mappings, user, now_ns))
         });
     }
 

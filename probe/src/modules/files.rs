@@ -13,12 +13,22 @@
 //! nor its length: the result must not depend on which of them was seen first.
 
 use super::Seen;
+use super::held::Held;
+use super::inode_key::InodeKey;
 use crate::ids::ModuleId;
 use crate::sideband::record::{Identity, Map};
 use rustix::fs::makedev;
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
 use symbolize::revision::Revision;
-use symbolize::{FileIdentity, Files as Way};
+use symbolize::{FileIdentity, FileSource, Files as Way, RemoteFiles};
+
+/// A file is held open if a reader is asked for it twice within this time.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The files of all modules.
 #[derive(Debug, Default)]
@@ -27,15 +37,8 @@ pub struct Files {
     /// Modules by device and inode, as the file itself reports them.
     by_file: HashMap<(u64, u64), (Revision, ModuleId)>,
     by_build: HashMap<Build, ModuleId>,
+    held: Held,
     turn: u64,
-}
-
-/// A file as identified by a mapping. The path is part of it because an inode number is used again
-/// after an upgrade, and /proc does not show the generation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct InodeKey {
-    identity: Identity,
-    path: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -47,6 +50,10 @@ struct Known {
     turn: u64,
     /// Whether it was unchanged since it was opened, at that check.
     is_unchanged: bool,
+    /// When a reader was last asked for it.
+    asked: Option<Instant>,
+    /// Set if it could not be opened in order to hold it.
+    cannot_be_held: bool,
 }
 
 /// A build of a program, as claimed by the one user who can write to its files.
@@ -57,22 +64,11 @@ struct Build {
     id: Vec<u8>,
 }
 
-impl InodeKey {
-    /// Returns the key of a mapped file.
-    pub fn of(seen: &Seen<'_>) -> Self {
-        Self::new(*seen.identity, seen.path)
-    }
-
-    fn new(identity: Identity, path: &[u8]) -> Self {
-        let path = path.to_vec();
-        Self { identity, path }
-    }
-}
-
 impl Files {
     /// Begins a turn: files that were checked before may have changed by now.
     pub fn begin_turn(&mut self) {
         self.turn += 1;
+        self.held.sweep();
     }
 
     /// Returns the module of a file that was mapped before, if the file was not written to since.
@@ -83,17 +79,21 @@ impl Files {
             return Some(known.module);
         };
         let is_told_apart = is_told_apart(file, seen.identity);
-        if !is_told_apart || known.turn != turn {
-            let revisions = way.mapped_revisions(seen.pid, &[(seen.start, seen.end)]);
-            // The process has ended, or its files may not be accessed. Files that only root can
-            // write to are trusted.
-            let is_trusted = is_told_apart || file.writers.only() == Some(ROOT);
-            let revision = revisions.first().and_then(Option::as_ref);
-            known.is_unchanged =
-                revision.map_or(is_trusted, |seen| seen.is_as_written(&file.revision));
-            known.turn = turn;
+        if is_told_apart && known.turn == turn {
+            return known.is_unchanged.then_some(known.module);
         }
-        known.is_unchanged.then_some(known.module)
+        if is_told_apart && let Some(revision) = self.held.revision(key) {
+            return known.check(turn, &revision);
+        }
+        // Without a revision the process has ended, or its files may not be accessed. Files that
+        // only root can write to are trusted.
+        let is_trusted = is_told_apart || file.writers.only() == Some(ROOT);
+        let revisions = way.mapped_revisions(seen.pid, &[(seen.start, seen.end)]);
+        let found = known.check_if_known(turn, revisions.first(), is_trusted);
+        if is_told_apart && found.is_some() {
+            self.hold_if_again(key, seen, way);
+        }
+        found
     }
 
     /// Checks the files that a process has mapped and that are known, all at once: [`Files::find`]
@@ -101,29 +101,81 @@ impl Files {
     pub fn look_at(&mut self, pid: u32, maps: &[&Map], way: &Way) {
         let turn = self.turn;
         let mut keys = Vec::new();
-        let mut ranges = Vec::new();
+        let mut wanted = Vec::new();
         for map in maps {
             let key = InodeKey::new(map.identity, &map.path);
-            let known = self.by_inode.get(&key).filter(|known| known.turn != turn);
-            let file = known.and_then(|known| known.file.as_ref());
-            let is_wanted = file.is_some_and(|file| is_told_apart(file, &map.identity));
-            if is_wanted && !keys.contains(&key) {
-                ranges.push((map.start, map.start.saturating_add(map.length)));
-                keys.push(key);
+            let known = self.by_inode.get_mut(&key);
+            let Some(known) = known.filter(|known| known.turn != turn) else {
+                continue;
+            };
+            let is_told_apart =
+                |file: &&FileIdentity| is_told_apart(file, &map.identity) && !keys.contains(&key);
+            if known.file.as_ref().filter(is_told_apart).is_none() {
+                continue;
+            }
+            match self.held.revision(&key) {
+                Some(revision) => _ = known.check(turn, &revision),
+                None => {
+                    wanted.push(*map);
+                    keys.push(key);
+                }
             }
         }
         // A single file is checked when it is needed.
         if keys.len() < 2 {
             return;
         }
-        for (key, revision) in keys.iter().zip(way.mapped_revisions(pid, &ranges)) {
+        let end = |map: &Map| map.start.saturating_add(map.length);
+        let ranges: Vec<_> = wanted.iter().map(|map| (map.start, end(map))).collect();
+        let revisions = way.mapped_revisions(pid, &ranges);
+        for ((key, map), revision) in keys.iter().zip(wanted).zip(revisions) {
             let Some(known) = self.by_inode.get_mut(key) else {
                 continue;
             };
-            let file = known.file.as_ref().zip(revision);
-            known.is_unchanged =
-                file.is_none_or(|(file, revision)| revision.is_as_written(&file.revision));
-            known.turn = turn;
+            if known.check_if_known(turn, Some(&revision), true).is_some() {
+                let seen = Seen {
+                    pid,
+                    start: map.start,
+                    end: end(map),
+                    path: &map.path,
+                    identity: &map.identity,
+                };
+                self.hold_if_again(key, &seen, way);
+            }
+        }
+    }
+
+    /// Holds a file open if a reader was asked for it a moment ago as well, so that the next time
+    /// none has to be asked.
+    fn hold_if_again(&mut self, key: &InodeKey, seen: &Seen<'_>, way: &Way) {
+        let Some(known) = self.by_inode.get_mut(key) else {
+            return;
+        };
+        let before = known.asked.replace(Instant::now());
+        let is_again = before.is_some_and(|before| before.elapsed() <= AGAIN);
+        let may_be_held = |file: &&FileIdentity| is_again && self.held.may_take(file);
+        let Some(identity) = known.file.as_ref().filter(may_be_held) else {
+            return;
+        };
+        if known.cannot_be_held {
+            return;
+        }
+        let source = FileSource {
+            pid: Some(seen.pid),
+            range: Some((seen.start, seen.end)),
+            device: seen.identity.device,
+            inode: seen.identity.inode,
+            identity: Some(identity),
+            ..FileSource::new(Path::new(OsStr::from_bytes(seen.path)))
+        };
+        let is_it = |file: &File| {
+            let revision = Revision::now(file);
+            revision.is_ok_and(|revision| revision.is_as_written(&identity.revision))
+        };
+        let opened = way.with_remote(RemoteFiles::Skip).open(&source).ok();
+        match opened.filter(is_it) {
+            Some(file) => self.held.take(key.clone(), file),
+            None => known.cannot_be_held = true,
         }
     }
 
@@ -159,8 +211,35 @@ impl Files {
             file,
             turn: self.turn,
             is_unchanged: true,
+            asked: None,
+            cannot_be_held: false,
         };
         self.by_inode.insert(key, known);
+    }
+}
+
+impl Known {
+    /// Notes the current revision of the file; returns its module if it was not written to.
+    fn check(&mut self, turn: u64, revision: &Revision) -> Option<ModuleId> {
+        let is_as_opened = |file: &FileIdentity| revision.is_as_written(&file.revision);
+        self.is_unchanged = self.file.as_ref().is_none_or(is_as_opened);
+        self.turn = turn;
+        self.is_unchanged.then_some(self.module)
+    }
+
+    /// Like [`Known::check`]; without a revision, whether the file is trusted decides.
+    fn check_if_known(
+        &mut self,
+        turn: u64,
+        revision: Option<&Option<Revision>>,
+        is_trusted: bool,
+    ) -> Option<ModuleId> {
+        if let Some(Some(revision)) = revision {
+            return self.check(turn, revision);
+        }
+        self.is_unchanged = is_trusted;
+        self.turn = turn;
+        is_trusted.then_some(self.module)
     }
 }
 

@@ -69,14 +69,25 @@ impl CurrentKernel {
         };
         // The programs that are loaded now are more accurate than symbols that were read a while
         // ago, and have known ends.
-        let bpf = self.bpf.as_ref().filter(|_| may_be_bpf);
-        let place = bpf.and_then(|bpf| bpf.find(addr));
+        let place = may_be_bpf.then(|| self.place_in_program(addr)).flatten();
         let name = match (&place, symbol) {
             (Some(place), _) if !place.function.is_empty() => place.function.clone(),
             (_, symbol) => self.name(&symbol?),
         };
         let place = place.filter(|place| !place.file.is_empty());
         Ok(KernelFrame { name, place })
+    }
+
+    /// Returns what is at an address in the code of a BPF program that is loaded now.
+    fn place_in_program(&self, addr: u64) -> Option<BpfPlace> {
+        self.bpf.as_ref()?.find(addr)
+    }
+
+    /// Whether the code at an address is of a BPF program that names its function itself, so that
+    /// it does not take the whole list of symbols to name it.
+    fn is_named_by_program(&self, addr: u64) -> bool {
+        self.place_in_program(addr)
+            .is_some_and(|place| !place.function.is_empty())
     }
 
     /// Names a trampoline after the function that it is for, instead of by a number that means
@@ -126,7 +137,8 @@ impl CurrentKernel {
         });
         let is_missing = |addr| state.symbols.find(addr) == Err(Reason::NotCovered);
         if state.read.elapsed() >= state.wait
-            && let Some(missing) = addrs.find(|addr| is_missing(*addr))
+            && let Some(missing) =
+                addrs.find(|addr| is_missing(*addr) && !self.is_named_by_program(*addr))
         {
             state.symbols = Arc::new(load());
             state.read = Instant::now();
@@ -226,5 +238,35 @@ mod tests {
         assert_eq!(at(BASE + 0x1090), Ok(("main".to_string(), place)));
         // Below all symbols there is nothing, with programs or without.
         assert_eq!(at(7), Err(Reason::NotCovered));
+    }
+
+    #[test]
+    fn a_program_that_names_itself_does_not_take_the_whole_list() {
+        use crate::kernel::bpf::tests::Loaded;
+        const EARLY: u64 = 0xffff_ffff_8100_0000;
+        const BASE: u64 = EARLY - 0x10_0000;
+        let reads = Cell::new(0);
+        let load = || {
+            reads.set(reads.get() + 1);
+            KernelSymbols::parse(b"ffffffff81000000 T early\n")
+        };
+        let programs = Loaded::default();
+        programs.set(&[(5, BASE)]);
+        let kernel = CurrentKernel::default().with_bpf(CurrentBpf::new(Box::new(programs)));
+        kernel.with([EARLY].into_iter(), load);
+        let pass = || {
+            let mut state = kernel.state();
+            let state = state.as_mut().unwrap();
+            state.read -= state.wait;
+        };
+        pass();
+        kernel.with([BASE + 0x20].into_iter(), load);
+        assert_eq!(reads.get(), 1);
+        let frame = kernel.frames(&[BASE + 0x20]).remove(0).unwrap();
+        assert_eq!(frame.name, b"helper");
+        // Neither a symbol nor a program is there.
+        pass();
+        kernel.with([BASE - 1].into_iter(), load);
+        assert_eq!(reads.get(), 2);
     }
 }

@@ -1,0 +1,25 @@
+//! What identifies a file in the mappings that the kernel reports.
+
+use super::Seen;
+use crate::sideband::record::Identity;
+
+/// A file as identified by a mapping. The path is part of it because an inode number is used again
+/// after an upgrade, and /proc does not show the generation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InodeKey {
+    identity: Identity,
+    path: Vec<u8>,
+}
+
+impl InodeKey {
+    /// Returns the key of a mapped file.
+    pub fn of(seen: &Seen<'_>) -> Self {
+        Self::new(*seen.identity, seen.path)
+    }
+
+    /// Returns the key of a file by what the kernel tells of a mapping.
+    pub fn new(identity: Identity, path: &[u8]) -> Self {
+        let path = path.to_vec();
+        Self { identity, path }
+    }
+}
