@@ -56,6 +56,8 @@ pub struct ProcessTable {
     titles: Titles,
     /// Time spent on reading the mappings of each user's processes in this turn.
     scans: HashMap<u32, Duration>,
+    /// When the processes ended whose end was read with the events of this turn.
+    ends: HashMap<u32, u64>,
     /// The modules of all mappings.
     pub modules: Modules,
     /// The ancestors of processes.
@@ -78,8 +80,11 @@ pub struct Process {
     may_open: usize,
     /// When /proc was read: earlier events are already contained in the result.
     scanned_ns: u64,
-    /// Its owner, as far as it is known: read when the process is first reported.
+    /// Its owner, as far as it is known: read when the process is first sampled, unless it has
+    /// ended by then.
     owner: Owner,
+    /// Whether its owner was read.
+    has_owner: bool,
     /// When its title is read again.
     title_due_ns: u64,
     /// Whether it was reported to the engine, so that changes must be reported as well.
@@ -95,6 +100,7 @@ impl ProcessTable {
             changes: Vec::new(),
             titles: Titles::read_by(crate::files::for_those_aside()),
             scans: HashMap::new(),
+            ends: HashMap::new(),
             modules: Modules::new(),
             lineages: Lineages::default(),
         }
@@ -110,8 +116,17 @@ impl ProcessTable {
         }
     }
 
-    /// Checks the files that many events need at once, before each event is applied.
-    pub fn prepare(&mut self, events: &[Event]) {
+    /// Prepares for the events of a turn, before each is applied; `later` are those that were read
+    /// and are applied in another turn. Checks the files that many events need at once.
+    pub fn prepare(&mut self, events: &[Event], later: &[Event]) {
+        self.ends.clear();
+        for event in events.iter().chain(later) {
+            if let What::Exit { pid, tid } = event.what
+                && pid == tid
+            {
+                self.ends.insert(pid, event.time_ns);
+            }
+        }
         let mut maps: HashMap<u32, Vec<&Map>> = HashMap::new();
         for event in events {
             if let What::Map(map) = &event.what {
@@ -150,6 +165,7 @@ impl ProcessTable {
         if !self.by_pid.contains_key(&pid) {
             self.scan_in_turn(pid, now_ns);
         }
+        let has_ended = self.ends_after(pid, time_ns);
         let next_id = &mut self.next_id;
         let process = self
             .by_pid
@@ -163,19 +179,31 @@ impl ProcessTable {
             process.exited_ns = None;
             process.report_to(pid, &mut self.changes);
         }
-        if !process.announced {
-            process.announced = true;
+        // Nothing can be read any more of a process that has ended; it has the owner of its parent.
+        let is_wanted = !process.has_owner && !has_ended && process.exited_ns.is_none();
+        if is_wanted {
+            process.has_owner = true;
             process.owner.update(pid, &mut self.lineages);
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
             self.titles.ask(process.whose(pid), process.user());
+        }
+        if is_wanted || !process.announced {
+            process.announced = true;
             process.report_to(pid, &mut self.changes);
         } else if process.title_due_ns <= now_ns
             && process.exited_ns.is_none()
+            && !has_ended
             && self.titles.ask_again(process.whose(pid), process.user())
         {
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
         }
         process
+    }
+
+    /// Whether the process that had this number at `time_ns` has ended by now, as far as events of
+    /// this turn tell.
+    fn ends_after(&self, pid: u32, time_ns: u64) -> bool {
+        self.ends.get(&pid).is_some_and(|end_ns| *end_ns >= time_ns)
     }
 
     /// Records that a mapping without a file has Python's trampolines, which are walked by this
@@ -355,6 +383,7 @@ impl ProcessTable {
     }
 
     fn rename(&mut self, pid: u32, comm: &[u8], exec: bool, time_ns: u64) {
+        let has_ended = self.ends_after(pid, time_ns);
         let next_id = &mut self.next_id;
         let process = self
             .by_pid
@@ -372,7 +401,10 @@ impl ProcessTable {
         }
         process.comm = sanitize(comm).into();
         if process.announced {
-            if exec {
+            if exec && has_ended {
+                process.has_owner = false;
+            } else if exec {
+                process.has_owner = true;
                 process.owner.update(pid, &mut self.lineages);
                 self.titles.ask(process.whose(pid), process.user());
             }
@@ -475,6 +507,7 @@ impl Process {
             may_open: FILES_MAX,
             scanned_ns: 0,
             owner: Owner::default(),
+            has_owner: false,
             title_due_ns: 0,
             announced: false,
         }
@@ -703,6 +736,28 @@ mod tests {
         assert_eq!(program.owner.command_line, None);
         assert_eq!(program.owner.parent, Some(PID));
         assert_eq!(&*program.comm, "gzip");
+    }
+
+    #[test]
+    fn nothing_is_read_of_a_process_that_has_ended_unless_it_goes_on() {
+        let pid = std::process::id();
+        let mut table = ProcessTable::new();
+        table.apply(&event(1, exec(pid, "leader")));
+        let end = event(5, What::Exit { pid, tid: pid });
+        table.prepare(&[], std::slice::from_ref(&end));
+        assert_eq!(table.at(pid, b"", 3, 6).owner, Owner::default());
+        assert_eq!(table.take_changes().len(), 1, "it is reported");
+        assert_eq!(table.titles.outstanding(), 0);
+        // In the turn of its end, and when a sample comes that was held.
+        for events in [&[end][..], &[]] {
+            table.prepare(events, &[]);
+            events.iter().for_each(|event| table.apply(event));
+            assert_eq!(table.at(pid, b"", 4, 7).owner, Owner::default());
+        }
+        // Other threads of it go on.
+        let uid = table.at(pid, b"", 8, 9).owner.uid;
+        assert_eq!(uid, Some(rustix::process::geteuid().as_raw()));
+        assert_eq!(table.titles.outstanding(), 1);
     }
 
     /// Gives no answer until the test permits it.

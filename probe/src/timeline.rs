@@ -232,8 +232,8 @@ impl Timeline {
         self.note_starting(&events, now_ns);
         if !events.is_empty() {
             self.last_event = Instant::now();
-            self.processes.prepare(&events);
         }
+        self.processes.prepare(&events, &self.waiting_events);
         let mut events = events.into_iter().peekable();
         for raw in samples {
             while let Some(event) = events.next_if(|event| event.time_ns <= raw.time_ns) {
