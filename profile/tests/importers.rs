@@ -102,7 +102,10 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
                 *own.entry(&row.name).or_default() += row.self_samples;
             }
         }
-        for (name, samples) in own {
+        // speedscope's importer of pprof ignores inlined functions, and gives their samples to who
+        // called them; these are compared with go tool pprof, in `pprof.rs`.
+        let has_inlined = *format != Format::Pprof;
+        for (name, samples) in own.into_iter().filter(|_| has_inlined) {
             let names = match format {
                 Format::Folded => ["", "_[k]", "_[j]"]
                     .map(|mark| format!("{name}{mark}"))
@@ -116,12 +119,7 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
                 .sum();
             let wanted = samples as f64 * scale;
             let is_near = (theirs - wanted).abs() <= wanted * 1e-6 + 1e-6;
-            // speedscope's importer of pprof ignores inlined functions; these are compared with go
-            // tool pprof, in `pprof.rs`.
-            assert!(
-                is_near || *format == Format::Pprof,
-                "{format:?} {name}: {theirs}, not {wanted}"
-            );
+            assert!(is_near, "{format:?} {name}: {theirs}, not {wanted}");
             compared += 1;
         }
         let total: f64 = found.values().map(|(own, _)| own).sum();
@@ -130,7 +128,7 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
             (total - wanted).abs() < wanted * 1e-6,
             "{format:?}: {total}, not {wanted}"
         );
-        assert!(compared > 5, "{format:?}: {compared}");
+        assert!(compared > 5 || !has_inlined, "{format:?}: {compared}");
     }
 }
 

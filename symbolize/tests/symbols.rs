@@ -1,6 +1,8 @@
 //! Symbols of real programs: compiled by the tests, and those of the machine.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::Path;
 
 use crate::support::{CLASSES, Listed, compile, forget_sections, nm};
@@ -23,7 +25,8 @@ fn name_at(symbols: &ElfSymbols, addr: u64) -> Result<String, Reason> {
 }
 
 /// Checks that every function that `nm` lists with a size is found at its start, under one of the
-/// names that it has there.
+/// names that it has there, and that what is found at its last byte, and behind that, is a function
+/// that is there by `nm`.
 #[track_caller]
 fn agrees_with_nm(path: &Path, flags: &[&str]) {
     let Some(listed) = nm(path, flags) else {
@@ -31,7 +34,14 @@ fn agrees_with_nm(path: &Path, flags: &[&str]) {
     };
     let symbols = read(path);
     let unversioned = |name: &str| name.split('@').next().unwrap().to_string();
-    let mut checked = 0;
+    // Where the functions of each name are.
+    let mut extents: HashMap<String, Vec<Range<u64>>> = HashMap::new();
+    for function in &listed {
+        let extent = function.addr..function.addr + function.size;
+        let name = unversioned(&function.name);
+        extents.entry(name).or_default().push(extent);
+    }
+    let (mut checked, mut ends) = (0, 0);
     for function in listed.iter().filter(|f| f.size != 0) {
         let Ok(found) = symbols.find_link(LinkAddr(function.addr)) else {
             // Data in a section that is not code: `nm` marks all weak objects with `W`.
@@ -46,8 +56,25 @@ fn agrees_with_nm(path: &Path, flags: &[&str]) {
             .any(|f| unversioned(&f.name) == found_name);
         assert!(known, "{path:?}: {function:?} found as {found_name}");
         checked += 1;
+        let end = function.addr + function.size;
+        for addr in [end - 1, end] {
+            let Ok(found) = symbols.find_link(LinkAddr(addr)) else {
+                assert_eq!(addr, end, "{path:?}: nothing at the end of {function:?}");
+                continue;
+            };
+            let found_name = String::from_utf8_lossy(found.name).into_owned();
+            // A symbol without a size, as assembly has, extends to the next one.
+            let is_there = |its: &Range<u64>| its.contains(&addr) || its.is_empty();
+            let known = extents.get(&found_name);
+            assert!(
+                known.is_some_and(|extents| extents.iter().any(is_there)),
+                "{path:?}: {found_name} at {addr:x}, by the end of {function:?}"
+            );
+            ends += 1;
+        }
     }
     assert_ne!(checked, 0, "{path:?}");
+    assert_ne!(ends, 0, "{path:?}");
     eprintln!("{path:?}: {checked} functions agree");
 }
 
