@@ -3,6 +3,8 @@
 //! coordinate them: the agent, which then samples at a higher rate, and the shipper, which then
 //! sends, decide the same.
 
+use crate::fnv1a;
+
 /// A part of all hosts, which are other hosts in each period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cohort {
@@ -23,10 +25,8 @@ impl Cohort {
 /// Draws a number from 0 to below 1 for a host and the number of a period: the same on every
 /// machine and in every version.
 pub fn draw(host: &str, period: i64) -> f64 {
-    // FNV-1a. Names that differ in one letter have similar hashes, which `mix` spreads.
-    let name = host.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
+    // Names that differ in one letter have similar hashes, which `mix` spreads.
+    let name = fnv1a(host.as_bytes());
     let drawn = mix(mix(name) ^ period.cast_unsigned());
     // As many bits as a number of this type has.
     (drawn >> 11) as f64 / (1_u64 << 53) as f64

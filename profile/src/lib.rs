@@ -23,6 +23,7 @@ pub mod ending;
 mod family;
 pub mod few;
 pub mod filter;
+mod fnv;
 pub mod formats;
 pub mod frame;
 mod function;
@@ -51,6 +52,7 @@ pub use cohort::Cohort;
 pub use ending::Ending;
 pub use family::Family;
 pub use filter::Filter;
+pub use fnv::fnv1a;
 pub use frame::{
     Frame, FrameId, FrameKind, ModuleId, NameState, ProcessDetails, ProcessId, SourceFrame,
 };

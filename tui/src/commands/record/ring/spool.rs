@@ -161,7 +161,7 @@ impl Spool {
     fn begin(&mut self, view: &View, begin_ns: u64, lost_before: u64) -> Window {
         let begin_ns = begin_ns / SECOND_NS * SECOND_NS;
         let length_ms = self.length.as_millis() as u64;
-        let phase_ms = hash(view.info().host.name.as_bytes()) % length_ms;
+        let phase_ms = profile::fnv1a(view.info().host.name.as_bytes()) % length_ms;
         let begin_ms = view.info().epoch_unix_ms + (begin_ns / 1_000_000) as i64;
         let into_ms = begin_ms.wrapping_sub_unsigned(phase_ms);
         let left_ms = length_ms - into_ms.rem_euclid(length_ms as i64) as u64;
@@ -224,13 +224,6 @@ impl Spool {
         let unix_ms = view.info().epoch_unix_ms.saturating_add(begin_ms);
         self.folder.write(window.number, unix_ms, &content)
     }
-}
-
-/// Hashes by FNV-1a, which gives the same result on every machine and in every version.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }
 
 #[cfg(test)]
