@@ -2,10 +2,10 @@
 //! by its types, and one of its functions, located by its symbols.
 
 use crate::btf::KernelTypes;
+use crate::kernel_symbols;
 use crate::plain::Plain;
 use probe_ebpf::interrupts::{CpuPlaces, IN_INTERRUPT, IN_INTERRUPT_BESIDE_NMI};
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::ops::Range;
 use symbolize::kernel::KernelSymbols;
 
@@ -75,7 +75,7 @@ pub fn places(types: &KernelTypes) -> io::Result<CpuPlaces> {
         places.timers = from_run_queue(clocks + first + running);
         places.timers_step = step.into();
     }
-    if let Some(code) = File::open("/proc/kallsyms").ok().and_then(do_softirq) {
+    if let Some(code) = do_softirq(&kernel_symbols::read()) {
         (places.do_softirq_start, places.do_softirq_end) = (code.start, code.end);
     }
     let running = types.offset("timer_base", "running_timer");
@@ -93,32 +93,8 @@ pub fn places(types: &KernelTypes) -> io::Result<CpuPlaces> {
 /// most of it into a second function, which is close to it.
 const DO_SOFTIRQ: [&str; 2] = ["do_softirq.part.0", "do_softirq"];
 
-/// Number of bytes of the kernel's symbols read at once, and number read after the symbol that is
-/// searched.
-const PIECE_BYTES: u64 = 64 << 10;
-
-/// Returns the code range of that function; `None` if the kernel's symbols do not have it. Symbols
-/// are sorted by address, and it is in the first tenth: reading all of them would take a tenth of a
-/// second.
-fn do_softirq(symbols: impl Read) -> Option<Range<u64>> {
-    const NAME: &[u8] = b" do_softirq\n";
-    let mut symbols = BufReader::new(symbols);
-    let mut text = Vec::new();
-    let mut is_found = false;
-    loop {
-        let before = text.len();
-        let piece = (&mut symbols).take(PIECE_BYTES).read_to_end(&mut text);
-        if is_found || piece.ok()? == 0 {
-            break;
-        }
-        // A name may cross two pieces.
-        let from = before.saturating_sub(2 * DO_SOFTIRQ[0].len());
-        is_found = text[from..].windows(NAME.len()).any(|at| at == NAME);
-    }
-    if !is_found {
-        return None;
-    }
-    let symbols = KernelSymbols::parse(&text);
+/// Returns the code range of that function; `None` if the kernel's symbols do not have it.
+fn do_softirq(symbols: &KernelSymbols) -> Option<Range<u64>> {
     let start = DO_SOFTIRQ.iter().find_map(|name| symbols.start_of(name))?;
     symbols.extent(start).filter(|code| code.start != 0)
 }
@@ -160,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_part_of_a_function_that_does_the_work_is_taken() {
-        let at = |text: &str| do_softirq(text.as_bytes());
+        let at = |text: &str| do_softirq(&KernelSymbols::parse(text.as_bytes()));
         let both = "ffffffff81000010 t do_softirq.part.0\nffffffff81000090 t other\n\
                     ffffffff81000100 T do_softirq\nffffffff81000120 T next\n";
         assert_eq!(at(both), Some(0xffffffff81000010..0xffffffff81000090));
@@ -171,17 +147,5 @@ mod tests {
         // The kernel hides the addresses.
         let hidden = "0000000000000000 T do_softirq\n0000000000000000 T next\n";
         assert_eq!(at(hidden), None);
-    }
-
-    #[test]
-    fn a_function_is_found_wherever_its_name_lies_in_a_piece() {
-        let line = "ffffffff81000000 t some_function\n";
-        let name = "ffffffff82000000 T do_softirq\nffffffff82000040 T next\n";
-        let first = PIECE_BYTES as usize / line.len();
-        for before in first - 2..first + 3 {
-            let text = [&line.repeat(before), name, &line.repeat(5000)].concat();
-            let code = do_softirq(text.as_bytes());
-            assert_eq!(code, Some(0xffffffff82000000..0xffffffff82000040));
-        }
     }
 }
