@@ -51,6 +51,11 @@ impl<K, V> Cache<K, V> {
         }
     }
 
+    /// The maximum size of all values.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// An empty cache that holds at most this many bytes, and the default number of values.
     pub fn with_bytes_max(bytes_max: usize) -> Cache<K, V> {
         Cache::new(ENTRIES_MAX, bytes_max)

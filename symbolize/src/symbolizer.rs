@@ -28,6 +28,10 @@ const DEBUG_BYTES_MAX: u64 = 1 << 30;
 /// Maximum memory of the names that were found, over all files.
 const KNOWN_NAMES_BYTES_MAX: usize = 3 << 20;
 
+/// The table of one file's lines may have this fraction (1/n) of the memory for lines; then it is
+/// opened again, without what was read of it.
+const TABLE_PART: usize = 4;
+
 /// Opens files and caches their symbols.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
@@ -94,11 +98,12 @@ impl Symbolizer {
     }
 
     /// Limits the debug information of all files in memory, except that of the file that was used
-    /// last.
+    /// last. Tables of files that other processes read have a quarter of it.
     pub fn with_lines_bytes_max(self, bytes: usize) -> Symbolizer {
         Symbolizer {
             lines: Cache::with_bytes_max(bytes),
-            opened_lines: Cache::with_bytes_max(bytes),
+            // What was dropped of a table is read again from the disk in microseconds.
+            opened_lines: Cache::with_bytes_max(bytes / 4),
             ..self
         }
     }
@@ -239,6 +244,7 @@ impl Symbolizer {
             self.opened_lines.forget(&revision);
         }
         if let Some(lines) = self.opened_lines.get(&revision) {
+            let lines = lines.map(|lines| self.with_little_in_memory(&revision, lines));
             return Ok(lines.map(FileLines::Elsewhere));
         }
         let places = DebugFiles::of(&source, &self.way);
@@ -250,6 +256,25 @@ impl Symbolizer {
         let lines = slot.get_or_init(|| lines.map(Arc::new)).clone();
         self.opened_lines.trim(opened_lines_bytes);
         Ok(lines.map(FileLines::Elsewhere))
+    }
+
+    /// Returns the lines of a file, opened again if many blocks of their table are in memory: they
+    /// are read on demand, and the table does not forget any.
+    fn with_little_in_memory(
+        &self,
+        revision: &Revision,
+        lines: Arc<OpenedLines>,
+    ) -> Arc<OpenedLines> {
+        let is_little = lines.heap_bytes() <= self.opened_lines.bytes_max() / TABLE_PART;
+        let Some(afresh) = (!is_little).then(|| lines.afresh()).flatten() else {
+            return lines;
+        };
+        let afresh = Arc::new(afresh);
+        self.opened_lines.forget(revision);
+        let slot = self.opened_lines.slot(revision.clone());
+        let afresh = slot.get_or_init(|| Some(afresh)).clone();
+        // `None` only if another thread found no debug information now, though there was some.
+        afresh.unwrap_or(lines)
     }
 
     /// Returns the code of a file. If there are parser processes, one of them reads the file.

@@ -129,6 +129,17 @@ impl WholeTable {
         Ok(is_kept.then(|| cache.load(key)).flatten())
     }
 
+    /// Opens the table again, with no block of it in memory. `None` if it is not on disk, or cannot
+    /// be read any more.
+    pub(crate) fn afresh(&self) -> Option<WholeTable> {
+        let file = self.get()?.on_disk()?.try_clone().ok()?;
+        let table = Table::from_file(file).ok()?;
+        Some(WholeTable {
+            key: self.key.clone(),
+            table: OnceLock::from(Arc::new(table)),
+        })
+    }
+
     /// Bytes of heap in use.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.table.get().map_or(0, |table| table.heap_bytes())

@@ -152,6 +152,37 @@ fn a_parser_finds_the_lines_that_are_found_without() {
     assert_eq!(found, right);
 }
 
+/// A table has as many blocks as were asked for; all of those of a large program are too much.
+#[test]
+fn what_was_read_of_a_table_does_not_stay_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-g", "-O1", "-Wl,--build-id=0x0102030405060709"];
+    let Some(program) = compile(folder.path(), "names.c", "program", &flags) else {
+        return;
+    };
+    let symbolizer = Symbolizer::new()
+        .with_files(Files::by(Arc::new(Here::default())))
+        .with_tables(TableCache::open(folder.path(), 1 << 20).unwrap())
+        .with_lines_bytes_max(1 << 10);
+    let (units, right) = lines(&symbolizer, &program);
+    units.finish(symbolizer.tables()).unwrap();
+    assert_eq!(find_all(&units, &program), right);
+    let with_all = symbolizer.heap_bytes();
+    for _ in 0..3 {
+        let file = OwnedFd::from(File::open(&program).unwrap());
+        let source = FileSource {
+            file: Some(&file),
+            ..FileSource::new(&program)
+        };
+        let again = symbolizer.file_lines(source).unwrap().expect("it has some");
+        assert!(again.is_finished());
+        let with_few = symbolizer.heap_bytes();
+        assert!(with_few + (4 << 10) < with_all, "{with_few} {with_all}");
+        assert_eq!(find_all(&again, &program), right);
+        assert_eq!(symbolizer.heap_bytes(), with_all);
+    }
+}
+
 #[test]
 fn a_table_that_cannot_be_kept_is_of_use_all_the_same() {
     let folder = tempfile::tempdir().unwrap();

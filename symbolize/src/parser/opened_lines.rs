@@ -28,7 +28,7 @@ pub struct OpenedLines {
     /// one has to read the same file.
     separate: Option<File>,
     /// Where its debug files may be.
-    places: DebugFiles,
+    places: Arc<DebugFiles>,
     /// Sends the questions to a parser process.
     way: Files,
     /// Maximum memory of debug information.
@@ -78,7 +78,7 @@ impl OpenedLines {
         OpenedLines {
             opened,
             separate: None,
-            places,
+            places: Arc::new(places),
             way: way.clone(),
             bytes_max,
             table: WholeTable::find(None, None),
@@ -139,20 +139,39 @@ impl OpenedLines {
             return Ok(());
         }
         let reply = self.ask(Wanted::WholeTable, &[])?;
-        let bytes = read_table(reply.file.ok_or(Reason::Refused)?.into())
-            .map_err(|error| io_reason(&error))?;
+        let made = File::from(reply.file.ok_or(Reason::Refused)?);
         let write = |file: &mut dyn io::Write| {
-            let written = file.write_all(&bytes);
-            written.map_err(|source| OpenError::Write { source })
+            let copied = copy_table(&made, file);
+            copied.map_err(|source| OpenError::Write { source })
         };
         let table = match self.table.keep(cache, write) {
             Ok(Some(table)) => table,
             // A table that cannot be stored is used all the same.
-            Ok(None) | Err(_) => Table::from_bytes(bytes).map_err(|error| error.reason())?,
+            Ok(None) | Err(_) => {
+                let mut bytes = Vec::new();
+                copy_table(&made, &mut bytes).map_err(|error| io_reason(&error))?;
+                bytes.shrink_to_fit();
+                Table::from_bytes(bytes).map_err(|error| error.reason())?
+            }
         };
         self.table.set(table);
         self.unread_bytes.store(0, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Returns the same lines with none of the table in memory. `None` if the table is not on disk,
+    /// or cannot be opened again.
+    pub fn afresh(&self) -> Option<OpenedLines> {
+        let separate = self.separate.as_ref().map(File::try_clone).transpose();
+        Some(OpenedLines {
+            opened: Arc::clone(&self.opened),
+            separate: separate.ok()?,
+            places: Arc::clone(&self.places),
+            way: self.way.clone(),
+            bytes_max: self.bytes_max,
+            table: self.table.afresh()?,
+            unread_bytes: AtomicU64::new(0),
+        })
     }
 
     /// Bytes of heap in use.
@@ -193,10 +212,10 @@ pub fn find_table(
     Ok(Some((separate, WholeTable::find(key, cache))))
 }
 
-/// Reads a table from a file that can no longer be changed.
-fn read_table(mut table: File) -> io::Result<Vec<u8>> {
+/// Copies a table from a file in memory that can no longer be changed, piece by piece: it may be
+/// half as large as the program.
+fn copy_table(mut table: &File, into: &mut dyn io::Write) -> io::Result<()> {
     table.rewind()?;
-    let mut bytes = Vec::new();
-    table.take(TABLE_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    io::copy(&mut table.take(TABLE_BYTES_MAX), into)?;
+    Ok(())
 }
