@@ -39,6 +39,15 @@ impl Seed {
         top_half(fold(hash ^ frames.len() as u64, self.key))
     }
 
+    /// Hash of frame numbers and of what is outside of them, for [`Index`](crate::index::Index).
+    pub(crate) fn hash_words(&self, outside: u32, words: &[u32]) -> u32 {
+        let start = self.start ^ u64::from(outside);
+        let hash = words
+            .iter()
+            .fold(start, |hash, word| fold(hash ^ u64::from(*word), self.key));
+        top_half(fold(hash ^ words.len() as u64, self.key))
+    }
+
     fn mix(&self, hash: u64, frame: &Frame) -> u64 {
         let place = u64::from(frame.module.0) << 8 | frame.kind as u64;
         fold(hash ^ frame.address, self.key ^ place.rotate_left(20))

@@ -345,8 +345,8 @@ impl<'a> MergedPart<'a> {
                     import.store.set_process_details(*process, details);
                 }
                 frames.clear();
-                let stack = tables.stacks.frames(sample.stack).iter();
-                frames.extend(stack.filter_map(|frame| self.frames[*frame as usize]));
+                let stack = tables.stacks.frames(sample.stack);
+                frames.extend(stack.filter_map(|frame| self.frames[frame.0 as usize]));
                 let time_ns = sample.stamp.saturating_mul(STAMP_NS);
                 let sample = NewSample {
                     time_ns: time_ns.saturating_add(self.shift_ns),

@@ -1,6 +1,6 @@
-//! Storage for the words of all stacks, in chunks that are shared with views. New words are written
-//! to the last chunk, so when the store continues after a view was taken it copies one chunk and
-//! not all.
+//! Storage for the words of all stacks, or of all blocks of callers, in chunks that are shared with
+//! views. New words are written to the last chunk, so when the store continues after a view was
+//! taken it copies one chunk and not all.
 
 use std::sync::Arc;
 
@@ -12,26 +12,28 @@ pub(super) const CHUNK_WORDS: usize = 1 << CHUNK_BITS;
 /// Position where a run of words begins: the number of the chunk in the upper bits, the word in it
 /// in the lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RunStart(u32);
+pub(super) struct RunStart(pub(super) u32);
+
+impl RunStart {
+    /// Returns the number of the chunk, and of the word in it.
+    pub(super) fn parts(self) -> (usize, usize) {
+        let place = self.0 as usize;
+        (place >> CHUNK_BITS, place % CHUNK_WORDS)
+    }
+}
 
 /// The chunks with the words of all stacks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arena {
     chunks: Vec<Arc<Vec<u32>>>,
-    words: usize,
 }
 
 impl Arena {
-    /// Number of words in all chunks.
-    pub(super) fn words(&self) -> usize {
-        self.words
-    }
-
     /// Returns the words from `place` to the end of its chunk.
     #[inline]
     pub(super) fn at(&self, place: RunStart) -> &[u32] {
-        let chunk = &self.chunks[(place.0 >> CHUNK_BITS) as usize];
-        &chunk[place.0 as usize % CHUNK_WORDS..]
+        let (chunk, word) = place.parts();
+        &self.chunks[chunk][word..]
     }
 
     /// Stores `words` side by side and returns where; `None` if they do not fit into one chunk, or
@@ -55,7 +57,6 @@ impl Arena {
         let chunk = crate::cow::grow(&mut self.chunks[last], len);
         let place = RunStart((last << CHUNK_BITS) as u32 | chunk.len() as u32);
         words.iter().for_each(|part| chunk.extend_from_slice(part));
-        self.words += len;
         Some(place)
     }
 
@@ -66,7 +67,6 @@ impl Arena {
 
     /// Takes all chunks out, so that the caller can write their live parts again one by one.
     pub(super) fn take_chunks(&mut self) -> Vec<Arc<Vec<u32>>> {
-        self.words = 0;
         std::mem::take(&mut self.chunks)
     }
 

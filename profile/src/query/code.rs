@@ -210,8 +210,7 @@ impl Selection {
 
     /// The frames of an entry, innermost first, including those that the filter hides.
     fn frames(&self, entry: &Entry) -> impl Iterator<Item = FrameId> {
-        let frames = self.view.tables.stacks.frames(entry.stack);
-        frames.iter().copied().map(FrameId)
+        self.view.tables.stacks.frames(entry.stack)
     }
 
     /// Position of a function in the chain of a frame, searched from `start` on.

@@ -80,13 +80,12 @@ impl Selection {
         let tables = &*self.view.tables;
         let tags = tables.names.tags();
         let is_missing = tables.stacks.leaf(stack) == crate::intern::NO_STACK;
-        let frames = tables.stacks.frames(stack).iter();
-        frames.filter_map(move |frame| {
-            let reason = tags[*frame as usize].reason()?;
-            let id = FrameId(*frame);
+        let frames = tables.stacks.frames(stack);
+        frames.filter_map(move |id| {
+            let reason = tags[id.0 as usize].reason()?;
             // What stands for a missing stack does not count as a frame.
             let is_frame = !(is_missing && id == crate::intern::NO_STACK);
-            let module_id = tables.frames.get(*frame as usize)?.module;
+            let module_id = tables.frames.get(id.0 as usize)?.module;
             is_frame.then_some((Row { module_id, reason }, id))
         })
     }

@@ -348,7 +348,7 @@ impl Selection {
             let len = self.shapes.len() as u32 - start;
             self.shape_of[number as usize] = ShapeAt { start, len };
             for frame in tables.stacks.frames(stack) {
-                self.tags[tags[*frame as usize].index()] += samples;
+                self.tags[tags[frame.0 as usize].index()] += samples;
             }
             if tables.stacks.leaf(stack) == crate::intern::NO_STACK {
                 // What stands for a missing stack does not count as a frame.

@@ -156,10 +156,10 @@ impl<'a> Shaper<'a> {
         let start = arena.len();
         for frame in tables.stacks.frames(stack) {
             // Inlined functions are steps of the stack, though they have no frame of their own.
-            for link in tables.sources.inlined_in(FrameId(*frame)) {
+            for link in tables.sources.inlined_in(frame) {
                 arena.push(link.function.0 | INLINED);
             }
-            arena.push(owners[*frame as usize].0);
+            arena.push(owners[frame.0 as usize].0);
         }
         let kept = self.wanted.as_ref().is_none_or(|wanted| {
             let mut steps = arena[start..].iter().map(|step| Step(*step));

@@ -2,6 +2,7 @@
 //! frame it was on a CPU.
 
 use crate::filter::{States, is_idle_call, is_join_call};
+use crate::intern::StackFrames;
 use crate::wait::{RUN, STATES, WAITING_MODULE, waiting_name};
 use crate::{FrameId, FunctionId, ModuleId, View};
 
@@ -40,14 +41,15 @@ impl StateTest {
     }
 
     /// Whether samples with these frames, innermost first, pass.
-    pub(super) fn holds(&self, frames: &[u32]) -> bool {
+    pub(super) fn holds(&self, frames: StackFrames<'_>) -> bool {
         let leaf = frames
-            .first()
-            .map_or(NO_STATE, |leaf| self.state_of[*leaf as usize]);
+            .clone()
+            .next()
+            .map_or(NO_STATE, |leaf| self.state_of[leaf.0 as usize]);
         let is_in = match leaf {
             NO_STATE => self.states.contains(RUN),
             state => {
-                let has = |calls: &[bool]| frames.iter().any(|frame| calls[*frame as usize]);
+                let has = |calls: &[bool]| frames.clone().any(|frame| calls[frame.0 as usize]);
                 let waits_for_work = || is_for_work(state) && has(&self.is_idle);
                 let waits_for_end = || STATES[usize::from(state)] == "lock" && has(&self.is_join);
                 self.states.contains(state.into())

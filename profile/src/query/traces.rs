@@ -100,7 +100,7 @@ impl Selection {
         let frames = tables.stacks.frames(trace.stack);
         let shape = self.shape(self.shape_of[trace.stack.0 as usize]);
         let owner = |frame: FrameId| self.view.function_of(frame);
-        let all = frames.iter().copied().map(FrameId);
+        let all = frames;
         let folding = self
             .internals
             .as_ref()

@@ -256,7 +256,7 @@ impl Store {
                 continue;
             }
             let frames = self.stacks.frames(*stack);
-            frames.iter().for_each(|f| add(FrameId(*f), uses));
+            frames.for_each(|frame| add(frame, uses));
             add(self.stacks.leaf(*stack), uses * (LEAF_WEIGHT - 1));
         }
         found
@@ -272,7 +272,7 @@ impl Store {
         self.naming.again.retain(|frame| is_new(*frame));
         self.naming
             .fresh
-            .retain(|stack| stacks.frames(*stack).iter().any(|f| is_new(FrameId(*f))));
+            .retain(|stack| stacks.frames(*stack).any(is_new));
     }
 }
 

@@ -3,13 +3,12 @@
 //! Time first: a bucket is dropped when it is older than `keep`. Memory next: the oldest buckets
 //! are dropped until the rest fits. A bucket takes its samples with it; the last sample of a thread
 //! takes the thread, and the last thread an ended process. Stacks that no sample uses are removed
-//! when they are half of their table, or when memory is short. Frames stay longest, because their
+//! when they are a quarter of their table, or when memory is short. Frames stay longest, because their
 //! numbers are used outside of the store (see [`crate::intern::Frames`]): they are dropped, with
 //! their names and modules, only when there are twice as many as are in use, or too many for the
 //! memory.
 
 use super::Store;
-use crate::FrameId;
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 
 /// Number of samples between two checks of the memory: often enough that a bound of a few megabytes
@@ -67,9 +66,9 @@ impl Store {
         // function that is inlined in one.
         for (_, stack) in self.stacks.iter() {
             for frame in stack {
-                live[*frame as usize] = true;
-                live[self.names.owners()[*frame as usize].0 as usize] = true;
-                for link in self.sources.chain(FrameId(*frame)) {
+                live[frame.0 as usize] = true;
+                live[self.names.owners()[frame.0 as usize].0 as usize] = true;
+                for link in self.sources.chain(frame) {
                     live[link.function.0 as usize] = true;
                 }
             }
@@ -94,12 +93,12 @@ impl Store {
 
     /// Drops history until all fits, in this order:
     ///
-    /// 1. stacks that no sample uses, if they are half of their table
+    /// 1. stacks that no sample uses, if they are a quarter of their table
     /// 2. the oldest seconds except the last one, while samples and stacks take most of the memory
     /// 3. frames that nothing uses, with their names, and more seconds if that is not enough
     /// 4. if the newest second alone does not fit, its further samples are refused
     fn check_memory(&mut self) {
-        if self.stacks.is_half_dead() {
+        if self.stacks.has_many_dead() {
             self.compact_stacks();
         }
         if self.memory_bytes() <= self.limits.memory_bytes {

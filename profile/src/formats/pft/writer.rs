@@ -648,9 +648,9 @@ impl<W: Write> Writer<W> {
             None => self.stacks.resize(table.len(), None),
         }
         let frames = table.frames(id);
-        let mut numbers = Vec::with_capacity(frames.len());
+        let mut numbers = Vec::new();
         for frame in frames {
-            numbers.push(self.frame(view, FrameId(*frame)));
+            numbers.push(self.frame(view, frame));
         }
         self.block.new_stacks.push(numbers);
         let number = self.stacks_written;
