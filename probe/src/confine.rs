@@ -26,7 +26,7 @@ use std::io;
 
 pub(crate) use calls::Filter;
 pub(crate) use duty::has_readers;
-pub use duty::{Duty, process, thread};
+pub use duty::{Duty, process, process_of_user, process_that_relays, start_nothing, thread};
 pub use seen::Confined;
 
 /// Rights for reading files and memory of all processes, and nothing more.
@@ -81,6 +81,13 @@ pub(crate) fn parser(filter: Option<&Filter>) {
 pub(crate) fn code_finder(filter: Option<&Filter>) {
     limits::of_code_finder();
     have_nothing(filter);
+}
+
+/// Confines a process that does one command on untrusted bytes, such as a recording: it has the
+/// limits of such a command.
+pub(crate) fn command() {
+    limits::of_command();
+    have_nothing(Filter::of_command().ok().as_ref());
 }
 
 fn have_nothing(filter: Option<&Filter>) {

@@ -24,12 +24,14 @@
 //! | `reader` | the code of a reader process |
 //! | `parser` | the code of a parser process |
 //! | `parsers` | parser processes seen from outside |
+//! | `apart` | a process without rights for one command |
 //! | `message` | encoding of requests and replies |
 //! | `mistakes` | reports the faults of a reader or parser |
 //! | `socket` | transfers bytes and descriptors between processes |
 //! | `cpu_time` | CPU time of readers |
 
 mod answer;
+pub mod apart;
 mod avoided;
 mod cpu_time;
 mod handle;
@@ -46,7 +48,7 @@ mod spawner;
 use crate::confine::{self, Confined};
 use crate::privilege::UserRights;
 use handle::Handle;
-use parser::TableMaker;
+use parser::{Giver, TableMaker};
 use parsers::Parsers;
 use pool::Pool;
 use std::io;
@@ -67,16 +69,53 @@ const PATIENCE_OF_SAMPLER: Duration = Duration::from_millis(700);
 struct Processes {
     pool: Arc<Pool>,
     parsers: Arc<Parsers>,
+    make_table: TableMaker,
 }
 
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
+
+/// In a process without rights ([`apart`]): the process that opens files for it.
+static GIVER: OnceLock<Arc<Giver>> = OnceLock::new();
 
 /// Starts the processes that open files from now on, see [`crate::start_readers`].
 pub(crate) fn start_readers(make_table: TableMaker) -> io::Result<()> {
     let pool = Arc::new(Pool::new(spawner::start(make_table)?));
     let parsers = Arc::new(Parsers::new(pool.clone()));
-    _ = PROCESSES.set(Processes { pool, parsers });
+    _ = PROCESSES.set(Processes {
+        pool,
+        parsers,
+        make_table,
+    });
     confine::has_readers();
+    Ok(())
+}
+
+/// With whose rights files are opened for a process that has become the invoking user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// With those of the user.
+    LikeUser,
+    /// With those that proftop was given, by the processes that read files of targets.
+    LikeBefore,
+}
+
+/// Makes this process that of the invoking user for good, see [`confine::process_of_user`]. Must be
+/// called while there is one thread.
+pub fn become_user(opening: Opening) -> io::Result<()> {
+    let is_user = confine::process_of_user()?;
+    if is_user && opening == Opening::LikeUser {
+        restart_readers()?;
+    }
+    Ok(())
+}
+
+/// Starts the processes that open files anew, with the rights that this one has now. Must be called
+/// while there is one thread. Without [`crate::start_readers`] it does nothing.
+fn restart_readers() -> io::Result<()> {
+    if let Some(processes) = PROCESSES.get() {
+        let spawner = spawner::start(processes.make_table)?;
+        processes.pool.replace(spawner);
+    }
     Ok(())
 }
 
@@ -96,6 +135,9 @@ pub fn of_targets() -> Files {
 /// Returns access to files with the rights of the invoking user, for paths that come from an
 /// untrusted process.
 pub fn of_user() -> Files {
+    if let Some(giver) = given() {
+        return giver;
+    }
     match handle(PATIENCE) {
         Some(handle) => Files::by(Arc::new(handle.with_user_rights())),
         None => Files::by(Arc::new(HereAsUser)),
@@ -105,6 +147,9 @@ pub fn of_user() -> Files {
 /// Returns access to files that the invoking user has named: with that user's rights, wherever they
 /// are, and without a limit of time.
 pub fn named_by_user() -> Files {
+    if let Some(giver) = given() {
+        return giver.with_remote(RemoteFiles::Open);
+    }
     Files::by(Arc::new(HereAsUser)).with_remote(RemoteFiles::Open)
 }
 
@@ -142,7 +187,7 @@ pub fn memory_bytes() -> u64 {
 
 /// Returns sentences about the places that have not answered.
 pub fn notes() -> Vec<String> {
-    let Some(Processes { pool, parsers }) = PROCESSES.get() else {
+    let Some(Processes { pool, parsers, .. }) = PROCESSES.get() else {
         return Vec::new();
     };
     let mut notes = pool.notes();
@@ -163,13 +208,23 @@ impl Proxy for HereAsUser {
 }
 
 fn with_patience(patience: Duration) -> Files {
+    if let Some(giver) = given() {
+        return giver;
+    }
     match handle(patience) {
         Some(handle) => Files::by(Arc::new(handle)),
         None => Files::default(),
     }
 }
 
+/// Returns the access to files of a process without rights, which asks the process that it was forked
+/// from. `None` in any other process.
+fn given() -> Option<Files> {
+    let giver = GIVER.get()?;
+    Some(Files::by(giver.clone()))
+}
+
 fn handle(patience: Duration) -> Option<Handle> {
-    let Processes { pool, parsers } = PROCESSES.get()?;
+    let Processes { pool, parsers, .. } = PROCESSES.get()?;
     Some(Handle::new(pool.clone(), parsers.clone(), patience))
 }

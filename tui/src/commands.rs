@@ -1,6 +1,7 @@
 //! The subcommands, and the checks before sampling starts.
 
 mod agent;
+mod apart;
 mod batch;
 mod bpf_or_perf;
 mod complaints;
@@ -43,26 +44,25 @@ use bpf_or_perf::Sampler;
 use probe::child::{HeldCommand, Streams, hold_command};
 use probe::confine::{self, Duty};
 use probe::features;
+use probe::files::Opening;
 use probe::privilege::InvokingUser;
 use reach::probe_target;
 use std::io::{self, Write};
 
 /// Carries out a request, and returns the exit status. `main` prints the failure.
 pub fn run(request: Request) -> Result<Exit, Failure> {
-    // A command of the user is started before rights are dropped: see `confine::process`. So is
-    // proftop-fleet, which replaces this process and confines itself.
-    if !matches!(request, Request::Top(_) | Request::Fleet(_)) {
-        confine::process();
+    match &request {
+        // A command of the user is started before rights are dropped: see `confine::process`. So is
+        // proftop-fleet, which replaces this process and confines itself.
+        Request::Top(_) | Request::Fleet(_) => {}
+        Request::Report(_) | Request::Export(_) | Request::Merge(_) | Request::Resolve(_) => {
+            confine::process_that_relays(false);
+        }
+        Request::Diff(_) => confine::process_that_relays(true),
+        _ => confine::process(),
     }
-    if matches!(
-        request,
-        Request::Report(_)
-            | Request::Open(_)
-            | Request::Machines(_)
-            | Request::Export(_)
-            | Request::Merge(_)
-    ) {
-        // These read recordings and take no samples.
+    if matches!(request, Request::Open(_) | Request::Machines(_)) {
+        // These take no samples.
         confine::thread(Duty::Showing);
     }
     match request {
@@ -105,6 +105,13 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
             }
         }
     }
+}
+
+/// Gives up all rights but those of the user, for good: whoever has made what is read next chose every
+/// byte of it.
+fn become_user(opening: Opening) -> Result<(), Failure> {
+    let become_user = probe::files::become_user(opening);
+    become_user.map_err(|error| Failure::failed(format!("cannot give up rights: {error}")))
 }
 
 /// Creates the event loop of the main thread.

@@ -58,6 +58,22 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// Returns the meaning of an exit status of proftop.
+    pub fn of_code(code: u8) -> Exit {
+        const OWN: [Exit; 6] = [
+            Exit::Done,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Exceeded,
+            Exit::NotPossible,
+            Exit::NoSamples,
+        ];
+        let own = OWN.into_iter().find(|exit| exit.code() == code);
+        own.unwrap_or(Exit::Command(code))
+    }
+}
+
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         exit.code().into()

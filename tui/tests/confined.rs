@@ -5,10 +5,12 @@ use crate::common;
 
 use common::pty::Pty;
 use common::{can_sample, proftop, start_sampling};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use test_support::wait_until;
 
 const DAC_OVERRIDE: u64 = 1 << 1;
@@ -65,21 +67,23 @@ fn threads(pid: u32) -> BTreeMap<String, Vec<Status>> {
     by_name
 }
 
+fn children(pid: u32) -> Vec<u32> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("it lives");
+    listed
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+/// Returns the status of a process, unless it has ended.
+fn status(pid: u32) -> Option<Status> {
+    fs::read_to_string(format!("/proc/{pid}/status"))
+        .ok()
+        .map(Status)
+}
+
 /// Returns the process that forks readers and parsers, and those children with this name.
 fn forked(pid: u32, name: &str) -> (Status, Vec<Status>) {
-    let children = |pid: u32| -> Vec<u32> {
-        let listed =
-            fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("it lives");
-        listed
-            .split_whitespace()
-            .map(|pid| pid.parse().unwrap())
-            .collect()
-    };
-    let status = |pid: u32| {
-        fs::read_to_string(format!("/proc/{pid}/status"))
-            .ok()
-            .map(Status)
-    };
     let spawner = children(pid)[0];
     let forked = children(spawner)
         .into_iter()
@@ -275,5 +279,118 @@ fn a_command_has_the_rights_that_we_were_given() {
     // `record` itself prints other lines as well.
     for line in common::text(&ours.stderr).lines() {
         assert!(said.lines().any(|own| own == line), "{line} in {said}");
+    }
+}
+
+/// Starts a command on a recording that comes through a pipe, and returns it with the process that
+/// reads the recording.
+fn reading(args: &[&str]) -> (Child, Status) {
+    let mut command = proftop(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let process = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut reader = None;
+    wait_until("a process that reads, confined", || {
+        let own = children(process.id()).into_iter().filter_map(status);
+        let mut own = own.filter(|own| own.field("Name:") == "proftop-parser");
+        reader = own.find(Status::is_filtered);
+        reader.is_some()
+    });
+    (process, reader.expect("it was found"))
+}
+
+const DEMO: &[u8] = include_bytes!("../../assets/demo.pft");
+
+#[test]
+fn whoever_reads_a_recording_has_no_rights_and_no_files() {
+    for args in [
+        &["report", "-"][..],
+        &["export", "-", "--format", "folded", "-"],
+        &["diff", "-", "../assets/demo.pft"],
+        &["merge", "-", "-o", "-"],
+        &["resolve", "-", "-o", "-"],
+    ] {
+        let (mut process, reader) = reading(args);
+        assert_eq!(reader.permitted(), 0, "{args:?}: {reader:?}");
+        if rustix::process::geteuid().is_root() {
+            let users: Vec<_> = reader.field("Uid:").split_whitespace().collect();
+            assert_eq!(users, ["0", "65534", "0", "65534"]);
+            assert_eq!(reader.field("Groups:"), "");
+        }
+        let pid = reader.field("Pid:");
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("it lives");
+        for limit in ["Max address space", "Max cpu time"] {
+            let line = limits.lines().find(|line| line.starts_with(limit));
+            assert!(
+                line.is_some_and(|line| !line.contains("unlimited")),
+                "{limits}"
+            );
+        }
+        // Pipes, a socket, the root directory, the list of kernel symbols, and the other recording.
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+        for file in open.flatten() {
+            let leads_to = fs::read_link(file.path()).unwrap_or_default();
+            let leads_to = leads_to.to_string_lossy();
+            let is_expected = leads_to.starts_with("pipe:")
+                || leads_to.starts_with("socket:")
+                || leads_to.ends_with("/demo.pft")
+                || ["/", "/proc/kallsyms"].contains(&&*leads_to);
+            assert!(is_expected, "{args:?}: {leads_to}");
+        }
+        let mut stdin = process.stdin.take().expect("it is piped");
+        stdin.write_all(DEMO).expect("it reads");
+        drop(stdin);
+        let output = process.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        assert!(output.stdout.len() > 100, "{args:?}");
+    }
+}
+
+#[test]
+fn a_recording_that_ends_its_reader_is_a_sentence() {
+    let (process, reader) = reading(&["export", "-", "--format", "folded", "-"]);
+    let pid: i32 = reader.field("Pid:").parse().expect("a number");
+    let pid = Pid::from_raw(pid).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it lives");
+    let output = process.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let said = common::text(&output.stderr);
+    assert!(
+        said.starts_with("proftop: cannot read the recording\n"),
+        "{said}"
+    );
+}
+
+/// A user whose account does not exist.
+const UID: u32 = 4_242_424;
+
+#[test]
+fn a_recording_on_the_screen_has_the_rights_of_the_user() {
+    if !test_support::is_root_or_skip("only root can be called by another user") {
+        return;
+    }
+    for user in [UID, 0] {
+        let mut terminal = Pty::open(80, 24);
+        let mut command = proftop(&["open", "../assets/demo.pft"]);
+        command.env("TERM", "xterm-256color");
+        if user != 0 {
+            command.env("SUDO_UID", user.to_string());
+            command.env("SUDO_GID", user.to_string());
+        }
+        terminal.attach(&mut command);
+        let mut process = test_support::Process::start(&mut command);
+        terminal.read_until(b"[kernel]");
+        let own = children(process.pid()).into_iter().filter_map(status);
+        // As root itself it has the readers that it always has.
+        let others = own.filter(|own| user != 0 && own.field("Name:") == "proftop-files");
+        let threads: Vec<Status> = threads(process.pid()).into_values().flatten().collect();
+        for status in threads.into_iter().chain(others) {
+            let users: Vec<_> = status.field("Uid:").split_whitespace().collect();
+            assert_eq!(users, vec![user.to_string(); 4], "{status:?}");
+            let allowed = if user == 0 { DAC_OVERRIDE } else { 0 };
+            assert_eq!(status.permitted() & !allowed, 0, "{status:?}");
+        }
+        terminal.press(b"q");
+        wait_until("it ends", || process.try_wait().expect("ours").is_some());
     }
 }

@@ -146,7 +146,25 @@ const WITHOUT_FILES: &[i64] = &[
     libc::SYS_poll,
 ];
 
+/// Further calls of a process that does one command without rights: reading from pipes, writing to
+/// them, and finding out as whom it runs.
+const OF_COMMAND: &[i64] = &[
+    libc::SYS_geteuid,
+    libc::SYS_getuid,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_writev,
+];
+
 impl Filter {
+    /// The filter of a process that does one command without rights: it opens nothing, and uses what
+    /// was open before.
+    pub fn of_command() -> io::Result<Filter> {
+        let mut rules = allowed(ALWAYS.iter().chain(WITHOUT_FILES).chain(OF_COMMAND));
+        rules.extend(memory_alone()?);
+        Filter::new(rules, refused(), SeccompAction::Allow)
+    }
+
     /// The filter of a process that unpacks or parses files: it opens nothing, and uses what was
     /// passed to it.
     pub fn without_files() -> io::Result<Filter> {
@@ -326,6 +344,22 @@ mod tests {
             refused(rustix::process::setpriority_process(other, 19).map_err(io::Error::from));
             refused(File::open("/etc/passwd"));
             refused(TcpListener::bind("127.0.0.1:0"));
+        });
+    }
+
+    #[test]
+    fn a_command_without_rights_uses_what_is_open() {
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        filtered(Filter::of_command(), || {
+            writer.write_all(b"text").unwrap();
+            let mut read = [0; 4];
+            reader.read_exact(&mut read).unwrap();
+            assert_eq!(&read, b"text");
+            refused(File::open("/etc/passwd"));
+            refused(TcpListener::bind("127.0.0.1:0"));
+            refused(Command::new("/bin/true").status());
+            let other = Some(rustix::process::Pid::INIT);
+            refused(rustix::process::setpriority_process(other, 19).map_err(io::Error::from));
         });
     }
 

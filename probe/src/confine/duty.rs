@@ -3,6 +3,7 @@
 use super::{BECOMING_ANOTHER, Filter, READING, capabilities, reading_before_5_9};
 use crate::privilege::{Rights, UserRights};
 use rustix::thread::CapabilitySet;
+use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,6 +20,8 @@ pub enum Duty {
     Fetching,
     /// The screen, or reports: starting the editor, writing files, ending commands.
     Showing,
+    /// Having a process without rights read recordings, and writing what it makes of them.
+    Relaying,
     /// Reading process data in /proc.
     Looking,
     /// Parsing untrusted data: symbols, debug information, unwind tables. Starts no program, and
@@ -45,20 +48,48 @@ pub(crate) fn has_readers() {
 /// process (`begin_new_exec` in Linux's `fs/exec.c`). So a command that is sampled has to be forked
 /// before.
 pub fn process() {
+    keep_for(&OF_SAMPLING);
+}
+
+/// Limits the process to the rights of a command that has recordings read by a process without rights.
+/// `records` says whether it may have to record a process as well.
+pub fn process_that_relays(records: bool) {
+    let sampling: &[Duty] = if records { &OF_SAMPLING } else { &[] };
+    keep_for(&[sampling, &[Duty::Relaying]].concat());
+}
+
+/// The tasks of the threads of a process that samples.
+const OF_SAMPLING: [Duty; 5] = [
+    Duty::Sampling,
+    Duty::AskingKernel,
+    Duty::Keeping,
+    Duty::Fetching,
+    Duty::Showing,
+];
+
+fn keep_for(duties: &[Duty]) {
     // Starts programs to find out who the user is.
     UserRights::current();
     // Read and cached now: messages should show the rights with which proftop was started.
     _ = Rights::current();
-    const EACH: [Duty; 5] = [
-        Duty::Sampling,
-        Duty::AskingKernel,
-        Duty::Keeping,
-        Duty::Fetching,
-        Duty::Showing,
-    ];
-    let all = EACH.into_iter().map(capabilities_for);
+    let all = duties.iter().copied().map(capabilities_for);
     // If the kernel refuses this, there are no capabilities to give up.
     _ = capabilities::keep(all.collect());
+}
+
+/// Gives up for good what is not needed by a command that shows what others may have written, and
+/// takes no samples: it becomes the invoking user, without capabilities. As root without an invoking
+/// user it stays root, and keeps the right to read and write files wherever they are. Must be called
+/// while there is one thread. Returns whether it is the invoking user, or some user who is not root.
+pub fn process_of_user() -> io::Result<bool> {
+    let is_user = UserRights::current().become_user()? || !rustix::process::geteuid().is_root();
+    if !is_user {
+        // If the kernel refuses this, there are no capabilities to give up.
+        _ = capabilities::keep(CapabilitySet::DAC_OVERRIDE);
+        return Ok(false);
+    }
+    _ = capabilities::keep(CapabilitySet::empty());
+    Ok(true)
 }
 
 /// Limits the calling thread to the rights that its task needs. Threads that it starts inherit
@@ -70,9 +101,15 @@ pub fn thread(duty: Duty) {
         capabilities::drop_ambient();
     }
     _ = capabilities::keep(capabilities_for(duty));
-    if duty == Duty::Parsing
-        && let Some(filter) = filter_of_parsers()
-    {
+    if duty == Duty::Parsing {
+        start_nothing();
+    }
+}
+
+/// Keeps the calling thread and those that it starts from starting programs and from reaching other
+/// processes, networks and what only root may reach.
+pub fn start_nothing() {
+    if let Some(filter) = filter_of_parsers() {
         _ = filter.apply();
     }
 }
@@ -104,6 +141,8 @@ fn capabilities_for(duty: Duty) -> CapabilitySet {
         // It lowers the priority of the user's program, and kills it when it takes too long.
         Duty::Fetching => as_user | Set::KILL | Set::SYS_NICE,
         Duty::Showing => looking | as_user | as_root | Set::KILL,
+        // Root's child becomes a user who owns nothing.
+        Duty::Relaying => BECOMING_ANOTHER | as_root | Set::DAC_READ_SEARCH | Set::SYSLOG,
         Duty::Looking => looking,
         Duty::Parsing => opening | as_user | Set::SYSLOG,
         Duty::Waiting => Set::empty(),

@@ -14,6 +14,13 @@ const PARSER_MEMORY_BYTES: u64 = 512 << 20;
 /// may have, and as much debug information as is read to look at code.
 const CODE_FINDER_MEMORY_BYTES: u64 = PARSER_MEMORY_BYTES + (2 << 30);
 
+/// Memory of a process that does one command on recordings, in addition to what it has at its start:
+/// the samples of a file may take 2 GiB, and what is made of them is in memory as well.
+const COMMAND_MEMORY_BYTES: u64 = 8 << 30;
+
+/// Maximum CPU time of such a command in seconds. The largest recordings take one or two minutes.
+const COMMAND_CPU: u64 = 1200;
+
 /// Maximum size of a file in memory, slightly more than the unpacker's own limit.
 const FILE_BYTES: u64 = 65 << 20;
 
@@ -38,6 +45,14 @@ pub fn of_parser() {
 /// Limits the calling process, a parser that finds code, in the same way.
 pub fn of_code_finder() {
     parses_up_to(CODE_FINDER_MEMORY_BYTES);
+}
+
+/// Limits the calling process, which does one command on recordings.
+pub fn of_command() {
+    set_memory(COMMAND_MEMORY_BYTES);
+    set(Resource::Fsize, FILE_BYTES);
+    set(Resource::Cpu, COMMAND_CPU);
+    set(Resource::Core, 0);
 }
 
 fn parses_up_to(memory_bytes: u64) {

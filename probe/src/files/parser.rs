@@ -26,7 +26,7 @@ pub type TableMaker = fn(&[u8], Vec<OwnedFd>, &Files) -> Result<Reply, Reason>;
 
 /// The other end of the socket, which sends orders and performs requests.
 #[derive(Debug)]
-struct Giver {
+pub struct Giver {
     socket: UnixStream,
     inbox: Mutex<Inbox>,
 }
@@ -35,10 +35,7 @@ struct Giver {
 /// relied upon.
 pub fn serve(socket: OwnedFd, make_table: TableMaker) {
     std::panic::set_hook(Box::new(faults::note_place));
-    let giver = Arc::new(Giver {
-        socket: socket.into(),
-        inbox: Mutex::default(),
-    });
+    let giver = Arc::new(Giver::new(socket.into()));
     let (parser, way) = (Parser::default(), Files::by(giver.clone()));
     let mut mistakes = Mistakes::default();
     while let Some((message, files)) = giver.next(&parser) {
@@ -86,6 +83,14 @@ fn nice(work: Work) -> Option<i32> {
 }
 
 impl Giver {
+    /// Sends requests through this socket.
+    pub fn new(socket: UnixStream) -> Self {
+        Giver {
+            socket,
+            inbox: Mutex::default(),
+        }
+    }
+
     /// Returns the next order and its files; `None` if there will be no more. Returns memory to the
     /// kernel while waiting.
     fn next(&self, parser: &Parser) -> Option<(Vec<u8>, Vec<OwnedFd>)> {

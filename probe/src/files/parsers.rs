@@ -267,16 +267,20 @@ pub fn may_have(file: &OwnedFd, for_file_of: &Writers) -> bool {
     let Ok(file) = file.try_clone().map(File::from) else {
         return false;
     };
-    let mut header = [0; 18];
-    let is_read = file.read_exact_at(&mut header, 0).is_ok();
-    let is_core = header.ends_with(&[CORE_FILE, 0]) || header.ends_with(&[0, CORE_FILE]);
-    let is_program = is_read && header.starts_with(b"\x7fELF") && !is_core;
     let is_theirs = || Writers::of(&file).is_ok_and(|its| its.are_trusted_by(for_file_of));
     let is_ours = || {
         let metadata = file.metadata();
         metadata.is_ok_and(|metadata| Writers::by_mode(&metadata).are_root_or_us())
     };
-    is_program && (is_ours() || is_theirs())
+    is_program(&file) && (is_ours() || is_theirs())
+}
+
+/// Whether a file is an ELF file and no core dump.
+pub fn is_program(file: &File) -> bool {
+    let mut header = [0; 18];
+    let is_read = file.read_exact_at(&mut header, 0).is_ok();
+    let is_core = header.ends_with(&[CORE_FILE, 0]) || header.ends_with(&[0, CORE_FILE]);
+    is_read && header.starts_with(b"\x7fELF") && !is_core
 }
 
 /// `ET_CORE`, in either byte order.

@@ -94,6 +94,15 @@ impl Pool {
         }
     }
 
+    /// Ends all readers. From now on, those of this spawner are used.
+    pub fn replace(&self, spawner: Spawner) {
+        let mut state = self.state();
+        state.spawner.end();
+        state.idle.clear();
+        state.cpu.add(spawner.pid());
+        state.spawner = spawner;
+    }
+
     /// Returns sentences about what did not answer or could not be unpacked.
     pub fn notes(&self) -> Vec<String> {
         let state = self.state();

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const NAME: &std::ffi::CStr = c"proftop-files";
 
 /// The name of processes without rights.
-const NAME_WITHOUT_RIGHTS: &std::ffi::CStr = c"proftop-parser";
+pub const NAME_WITHOUT_RIGHTS: &std::ffi::CStr = c"proftop-parser";
 
 /// How long to wait for the answer to an order, which takes a fork.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -324,7 +324,7 @@ fn begin(orders: &UnixStream, parent: Pid) -> io::Result<()> {
 }
 
 /// Makes this process end with its parent, however the parent ends.
-fn die_with(parent: Pid) -> io::Result<()> {
+pub fn die_with(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if rustix::process::getppid() == Some(parent) {
         Ok(())
@@ -350,9 +350,9 @@ fn close(socket: &UnixStream) {
 }
 
 /// Forks; returns the child's pid, and `None` in the child.
-fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: there is one thread, at the beginning of `main` and in the spawner, so that
-    // no lock is held by another.
+pub fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: there is one thread, at the beginning of `main`, in the spawner, and where
+    // `apart::start` has made sure of it, so that no lock is held by another.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(Pid::from_raw(pid)),

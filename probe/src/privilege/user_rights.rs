@@ -17,7 +17,11 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+
+/// Whether this process has become the invoking user for good.
+static HAS_BECOME_USER: AtomicBool = AtomicBool::new(false);
 
 /// The rights for accessing files of the invoking user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +66,27 @@ impl UserRights {
         self.user.as_ref()
     }
 
+    /// Becomes the user for good, without any capability. Must be called while there is one thread;
+    /// later ones inherit it. Returns whether this process was somebody else before.
+    pub(crate) fn become_user(&self) -> io::Result<bool> {
+        let Some(user) = &self.user else {
+            return Ok(false);
+        };
+        Identity::of(user).take_on()?;
+        drop_capabilities()?;
+        HAS_BECOME_USER.store(true, Ordering::Relaxed);
+        // The kernel has given the files of this process in /proc to root, so that the user cannot
+        // look into a process that has more rights. Now it has none.
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?;
+        Ok(true)
+    }
+
+    /// Whether these are the rights that this process has anyway.
+    fn are_own(&self) -> bool {
+        let is_somebody_else = self.user.is_some() && !HAS_BECOME_USER.load(Ordering::Relaxed);
+        !is_somebody_else && !self.drops_capabilities
+    }
+
     /// Does file work with these rights, on a thread of its own that ends with it.
     ///
     /// The thread keeps root as its real and saved user, and has no capabilities. The kernel checks
@@ -70,7 +95,7 @@ impl UserRights {
     /// this thread. `setfsuid` would not be enough: files below `/proc/sys` check the effective
     /// user.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        if self.user.is_none() && !self.drops_capabilities {
+        if self.are_own() {
             return work();
         }
         let work = move || {
@@ -93,6 +118,9 @@ impl UserRights {
     /// Takes the rights on for the calling thread, which cannot give them back: as in
     /// [`run`](Self::run).
     pub(crate) fn take_on_for_files(&self) -> io::Result<()> {
+        if self.are_own() {
+            return Ok(());
+        }
         if let Some(user) = &self.user {
             Identity::of(user).take_on_for_files()?;
         }
@@ -107,6 +135,9 @@ impl UserRights {
         let Some(user) = &self.user else { return };
         command.env("HOME", &user.home);
         command.env("USER", &user.name).env("LOGNAME", &user.name);
+        if self.are_own() {
+            return;
+        }
         let identity = Identity::of(user);
         // SAFETY: the closure runs between fork and exec, where other threads'
         // locks may be held for ever. It makes system calls only: it allocates

@@ -71,8 +71,13 @@ const HOLE: u32 = u32::MAX;
 impl KernelSymbols {
     /// Reads `/proc/kallsyms`. A file that cannot be read counts as hidden.
     pub fn load() -> KernelSymbols {
-        let read = File::open("/proc/kallsyms")
-            .and_then(|file| KernelSymbols::read(file.take(KALLSYMS_BYTES_MAX)));
+        let read = File::open("/proc/kallsyms").map(|file| KernelSymbols::load_from(&file));
+        read.unwrap_or_else(|_| KernelSymbols::parse(b""))
+    }
+
+    /// Reads the symbols as [`KernelSymbols::load`] does, from `/proc/kallsyms` that is open already.
+    pub fn load_from(kallsyms: &File) -> KernelSymbols {
+        let read = KernelSymbols::read(kallsyms.take(KALLSYMS_BYTES_MAX));
         read.unwrap_or_else(|_| KernelSymbols::parse(b""))
     }
 

@@ -9,17 +9,20 @@ mod queue;
 /// Formats a difference as a table.
 mod table;
 
+use super::apart::{self, Made};
+use super::input::{self, Input};
 use super::open_file;
 use super::open_file::Opened;
-use crate::choices::{Format, Operand};
+use super::resolve::Places;
+use crate::choices::{Format, LiveOperand, Operand};
 use crate::cli::DiffConfig;
-use crate::commands::input;
 use crate::commands::live::{self, Live};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::words::{metric, names};
 use profile::diff::{Diff, DiffRow, Side};
 use profile::{Cancel, Filter, Metric, Query, Selection};
+use std::path::Path;
 use std::thread;
 
 /// Runs `diff`: prints what changed from A to B. With a limit, the exit status says whether a
@@ -36,8 +39,19 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
             live::check(live.pid)?;
         }
     }
-    let (a, b) = open_both(config)?;
-    for (operand, opened) in [(&config.a, &a), (&config.b, &b)] {
+    let [a, b] = open_both(config)?;
+    let places = Places::of_this_machine();
+    let kept = apart::descriptors([&a, &b], places.descriptors());
+    let made = apart::make(&kept, move || {
+        let a = open_file::open(a, &places)?;
+        make(config, &a, &open_file::open(b, &places)?)
+    })?;
+    made.print()
+}
+
+/// Compares the two sides.
+fn make(config: &DiffConfig, a: &Opened, b: &Opened) -> Result<Made, Failure> {
+    for (operand, opened) in [(&config.a, a), (&config.b, b)] {
         let name = operand_name(operand);
         let notes = opened.notes.iter();
         notes.for_each(|note| stderr::say(format_args!("{name}: {note}")));
@@ -46,7 +60,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     let metric = a.view.info().metric.clone();
     let halves = queue::select(&metric, &config.filter, |filter| {
         let select = |side: &Opened| select(side, filter.clone());
-        Ok::<_, Failure>([select(&a), select(&b)])
+        Ok::<_, Failure>([select(a), select(b)])
     })?;
     let [a, b] = &halves.sides;
     let diff = Diff::new(a, b);
@@ -65,23 +79,27 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         exceeding,
         queued_ns: halves.queued_ns,
     };
-    super::print(&match config.format {
+    let text = match config.format {
         Format::Json => json::render(&compared),
         Format::Md => markdown::render(&compared, config.tokens_max),
         Format::Text | Format::Csv => table::render(&compared),
-    })?;
+    };
+    let made = |exit| Made {
+        bytes: text.into_bytes(),
+        exit,
+    };
     if diff.a.samples == 0 || diff.b.samples == 0 {
-        return Ok(Exit::NoSamples);
+        return Ok(made(Exit::NoSamples));
     }
     let (Some(limit), Some(row)) = (limit, exceeding) else {
-        return Ok(Exit::Done);
+        return Ok(made(Exit::Done));
     };
     let points = points(&diff, row);
     stderr::say(format_args!(
         "the share of {} grew by {points:.1} percentage points of all samples; the limit is {limit}",
         names::short(&row.name)
     ));
-    Ok(Exit::Exceeded)
+    Ok(made(Exit::Exceeded))
 }
 
 /// Returns what changed from A to B as a short text with headings, of at most `tokens_max` tokens.
@@ -214,36 +232,53 @@ fn operand_name(operand: &Operand) -> String {
 
 /// Opens both sides. If a file is compared with a process, the file is read first: recording counts
 /// time on CPUs, and if the file counts something else, recording is pointless.
-fn open_both(config: &DiffConfig) -> Result<(Opened, Opened), Failure> {
-    let recorded = Metric::default();
+fn open_both(config: &DiffConfig) -> Result<[Input; 2], Failure> {
     match (&config.a, &config.b) {
-        (Operand::File(_), Operand::Live(_)) => {
-            let a = open(&config.a)?;
-            check_same_metric(&a.view.info().metric, &recorded)?;
-            Ok((a, open(&config.b)?))
+        (Operand::File(file), Operand::Live(live)) => {
+            let a = counting_time(file, check_same_metric)?;
+            Ok([a, record(live)?])
         }
-        (Operand::Live(_), Operand::File(_)) => {
-            let b = open(&config.b)?;
-            check_same_metric(&recorded, &b.view.info().metric)?;
-            Ok((open(&config.a)?, b))
+        (Operand::Live(live), Operand::File(file)) => {
+            let b = counting_time(file, |metric, recorded| check_same_metric(recorded, metric))?;
+            Ok([record(live)?, b])
         }
-        // Both may have to be recorded, which happens at the same time.
-        _ => {
+        (Operand::File(a), Operand::File(b)) => Ok([Input::open(a)?, Input::open(b)?]),
+        // Both are recorded at the same time.
+        (Operand::Live(a), Operand::Live(b)) => {
             let (a, b) = thread::scope(|scope| {
-                let a = scope.spawn(|| open(&config.a));
-                let b = open(&config.b);
-                (a.join().expect("reading does not panic"), b)
+                let a = scope.spawn(|| record(a));
+                let b = record(b);
+                (a.join().expect("recording does not panic"), b)
             });
-            Ok((a?, b?))
+            Ok([a?, b?])
         }
     }
 }
 
-fn open(operand: &Operand) -> Result<Opened, Failure> {
-    match operand {
-        Operand::File(path) => open_file::open(path),
-        Operand::Live(live) => Live::start(live.pid, live.duration)?.open(),
-    }
+/// Opens a file that is compared with a process, and checks its metric, without keeping what was
+/// read of it.
+fn counting_time(
+    file: &Path,
+    check: impl FnOnce(&Metric, &Metric) -> Result<(), Failure>,
+) -> Result<Input, Failure> {
+    let input = Input::open(file)?.that_can_be_read_again()?;
+    let (once, places) = (input.try_clone()?, Places::of_this_machine());
+    apart::make(
+        &apart::descriptors([&once], places.descriptors()),
+        move || {
+            let opened = open_file::open(once, &places)?;
+            check(&opened.view.info().metric, &Metric::default())?;
+            Ok(Made {
+                bytes: Vec::new(),
+                exit: Exit::Done,
+            })
+        },
+    )?;
+    input.rewind()
+}
+
+fn record(live: &LiveOperand) -> Result<Input, Failure> {
+    Live::start(live.pid, live.duration)?.record()
 }
 
 /// Returns the samples of a side that pass a filter.

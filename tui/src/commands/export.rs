@@ -1,9 +1,12 @@
 //! `export`: writes a recording in another format.
 
-use super::{input, open_file};
+use super::apart::{self, Made};
+use super::input::Input;
+use super::open_file;
+use super::resolve::Places;
 use crate::cli::ExportConfig;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output;
 use crate::stderr;
 use profile::formats::Format;
 use profile::{Cancel, Query, View};
@@ -44,9 +47,27 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     if to_stdout && format.is_bytes() {
         output::refuse_terminal()?;
     }
-    let opened = open_file::open_metric(&config.input, config.metric.as_deref())?;
+    let (input, places) = (Input::open(&config.input)?, Places::of_this_machine());
+    let made = apart::make(
+        &apart::descriptors([&input], places.descriptors()),
+        move || make(config, format, input, &places),
+    )?;
+    let path = (!to_stdout).then_some(config.output.as_path());
+    // The file is made in memory and written whole: after an error, an existing file is unchanged.
+    made.write(path, config.overwrite)
+}
+
+/// Makes the file in the other format.
+fn make(
+    config: &ExportConfig,
+    format: Format,
+    input: Input,
+    places: &Places,
+) -> Result<Made, Failure> {
+    let name = input.name().to_owned();
+    let opened = open_file::open_metric(input, config.metric.as_deref(), places)?;
     for note in &opened.notes {
-        stderr::say(format_args!("{}: {note}", input::name(&config.input)));
+        stderr::say(format_args!("{name}: {note}"));
     }
     let query = Query {
         window: open_file::last(&opened.view, config.last),
@@ -56,8 +77,6 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     let selection = opened.view.select(&query, &Cancel::new());
     let selection = config.manner.apply(selection.expect("nobody cancels it"));
     say_what_is_lost(format, &opened.view);
-    let path = (!to_stdout).then_some(config.output.as_path());
-    // The file is made in memory and written whole: after an error, an existing file is unchanged.
     let mut bytes = Vec::new();
     format
         .write_as(
@@ -67,15 +86,15 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
             &mut bytes,
         )
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
-    Output::write_whole(path, config.overwrite, &bytes)?;
     if selection.samples() == 0 {
         let all = selection.offered();
         stderr::say(format_args!(
             "no samples in what was written: the filter keeps none of {all}"
         ));
     }
-    Ok(match selection.samples() {
+    let exit = match selection.samples() {
         0 if opened.view.probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,
-    })
+    };
+    Ok(Made { bytes, exit })
 }

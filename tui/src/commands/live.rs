@@ -2,6 +2,7 @@
 //! pipe to this process, so that rights, messages and failures are the same as for `record`.
 
 use super::bpf_or_perf::Sampler;
+use super::input::Input;
 use super::open_file::{self, Opened};
 use super::reach::probe_target;
 use crate::choices::EngineChoice;
@@ -37,14 +38,18 @@ impl Live {
         })
     }
 
-    /// Waits until the time is over, and returns the recording. The messages of the child are
-    /// passed on to the user.
-    pub fn open(mut self) -> Result<Opened, Failure> {
-        let (opened, said) = self.finish();
+    /// Waits until the time is over, and returns the recording without reading it. The messages of
+    /// the child are passed on to the user.
+    pub fn record(mut self) -> Result<Input, Failure> {
+        let mut samples = self.record.stdout.take().expect("it is piped");
+        let name = format!("the recording of {}", self.words);
+        let recorded = Input::copied(&mut samples, name);
+        let (ended, said) = self.wait();
         for line in said {
             stderr::write(format_args!("{line}\n"));
         }
-        opened
+        ended?;
+        recorded
     }
 
     /// Waits until the time is over, and returns the recording. The error is one line: the first
@@ -60,29 +65,39 @@ impl Live {
         })
     }
 
-    /// Returns the recording, and the messages of the child. Those about its standard output are
-    /// left out, because that is a pipe to this process, which the user does not know of.
+    /// Returns the recording, and the messages of the child.
     fn finish(&mut self) -> (Result<Opened, Failure>, Vec<String>) {
         let samples = self.record.stdout.take().expect("it is piped");
         let opened = open_file::read_all(Box::new(samples));
+        let (ended, said) = self.wait();
+        let words = &self.words;
+        let opened = ended.and_then(|()| {
+            opened.map_err(|error| {
+                Failure::failed(format!("cannot read the recording of {words}: {error}"))
+            })
+        });
+        (opened, said)
+    }
+
+    /// Waits for the end of the child, and returns whether it has recorded, and its messages. Those
+    /// about its standard output are left out, because that is a pipe to this process, which the user
+    /// does not know of.
+    fn wait(&mut self) -> (Result<(), Failure>, Vec<String>) {
         let said = self.read_words();
         let status = self.record.wait();
         let code = status.ok().and_then(|status| status.code()).unwrap_or(1);
         // A recording without samples is a result, too.
         let is_done = code == 0 || code == i32::from(Exit::NoSamples.code());
-        let words = &self.words;
-        let opened = if is_done {
-            opened.map_err(|error| {
-                Failure::failed(format!("cannot read the recording of {words}: {error}"))
-            })
+        let ended = if is_done {
+            Ok(())
         } else {
             // The child has written the reason to standard error.
             Err(Failure::new(
                 Exit::Command(code.try_into().unwrap_or(1)),
-                format!("{words} was not recorded"),
+                format!("{} was not recorded", self.words),
             ))
         };
-        (opened, said)
+        (ended, said)
     }
 
     /// Reads the messages of the child. They are few enough for its pipe to hold them until it

@@ -19,6 +19,7 @@ use connection::{Connected, Connection};
 use engine::snapshot::{Lacks, Snapshot, Span, TargetState};
 use gathering::{Gathering, OneOf};
 use probe::confine::{self, Duty};
+use probe::files::Opening;
 use profile::formats::pft::MACHINES_MAX;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +43,9 @@ pub fn run(config: &MachinesConfig) -> Result<Exit, Failure> {
         )));
     }
     let seconds = config.window.as_secs().clamp(1, u64::from(u32::MAX) - 1);
-    let options = top::screen_options(&config.look, Span::Seconds(seconds as u32))?;
+    let baseline = top::open_baseline(&config.look)?;
+    super::become_user(Opening::LikeUser)?;
+    let options = top::screen_options(&config.look, baseline, Span::Seconds(seconds as u32))?;
     let gathering = Arc::new(Gathering::new(&config.names));
     // Dropping this ends the connections, however this function returns.
     let _connected = connect(config, &gathering)?;

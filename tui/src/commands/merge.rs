@@ -1,10 +1,12 @@
 //! `merge`: joins several recordings in one.
 
+use super::apart::{self, Made};
+use super::input::{self, Input};
+use super::resolve::Places;
 use super::{export, open_file};
 use crate::cli::MergeConfig;
-use crate::commands::input;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Output};
+use crate::output;
 use crate::stderr;
 use crate::words::units;
 use profile::merge::merge;
@@ -26,13 +28,27 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     if is_stdout && config.format.is_bytes() {
         output::refuse_terminal()?;
     }
-    // All files are read before the output is written, so that an error in the last one leaves no
-    // file.
+    let inputs = config.files.iter().map(|file| Input::open(file));
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let places = Places::of_this_machine();
+    let made = apart::make(
+        &apart::descriptors(&inputs, places.descriptors()),
+        move || make(config, inputs, &places),
+    )?;
+    // The file is made in memory and written whole, so that an error leaves an existing file
+    // unchanged.
+    let path = (!is_stdout).then_some(config.output.as_path());
+    made.write(path, config.overwrite)
+}
+
+/// Makes the file with all samples.
+fn make(config: &MergeConfig, inputs: Vec<Input>, places: &Places) -> Result<Made, Failure> {
     let mut views: Vec<View> = Vec::new();
-    for file in &config.files {
-        let opened = open_file::open(file)?;
+    for input in inputs {
+        let name = input.name().to_owned();
+        let opened = open_file::open(input, places)?;
         for note in &opened.notes {
-            stderr::say(format_args!("{}: {note}", input::name(file)));
+            stderr::say(format_args!("{name}: {note}"));
         }
         views.push(opened.view);
     }
@@ -48,28 +64,25 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
         .view()
         .select(&Query::default(), &Cancel::new())
         .expect("nobody cancels it");
-    // The file is made in memory and written whole, so that an error leaves an existing file
-    // unchanged.
     let mut bytes = Vec::new();
     let written = config
         .format
         .write_as(&config.output, false, &selection, &mut bytes);
     written.map_err(|error| failed(&error))?;
-    let path = (!is_stdout).then_some(config.output.as_path());
-    Output::write_whole(path, config.overwrite, &bytes)?;
     stderr::say(format_args!(
-        "{} of {}, {} in {}",
+        "{} of {}, {} for {}",
         units::counted(selection.samples(), "sample"),
         units::counted(views.len() as u64, "recording"),
         units::bytes(bytes.len() as u64),
-        if is_stdout {
+        if input::is_stdin(&config.output) {
             "standard output".to_string()
         } else {
             input::name(&config.output)
         }
     ));
-    Ok(match merged.stats().samples {
+    let exit = match merged.stats().samples {
         0 if merged.view().probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,
-    })
+    };
+    Ok(Made { bytes, exit })
 }

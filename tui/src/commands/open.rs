@@ -6,10 +6,11 @@
 //! need the terminal, as ssh does to ask for a password.
 
 use super::fleet::{Ending, Fetched, Fetching};
+use super::input::{self, Input};
 use super::open_file::{Opened, Progress};
+use super::resolve::Places;
 use super::{open_file, recorded, top};
 use crate::cli::{Look, OpenConfig, RecordingSource};
-use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::run::ScreenOptions;
 use crate::view_id::ViewId;
@@ -18,6 +19,7 @@ use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Lacks, Metered, Snapshot, Span, TargetState};
 use probe::channel::{RecvTimeoutError, SyncSender, sync_channel};
 use probe::confine::{self, Duty};
+use probe::files::Opening;
 use profile::formats::FormatError;
 use profile::{Cancel, Query, Store, View};
 use std::io::Write as _;
@@ -64,9 +66,17 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         Some(time) => Span::Seconds(u32::try_from(time.as_secs()).unwrap_or(u32::MAX)),
         None => Span::All,
     };
-    let options = top::screen_options(&config.look, span)?;
+    // What only our own rights open is opened before they are given up; nothing is read yet.
+    let places = Places::of_this_machine();
+    let baseline = top::open_baseline(&config.look)?;
+    let file = match source {
+        RecordingSource::File(path) => Some((Input::open(path)?, path.clone())),
+        RecordingSource::BuiltIn | RecordingSource::Fleet(_) => None,
+    };
+    super::become_user(Opening::LikeUser)?;
+    let options = top::screen_options(&config.look, baseline, span)?;
     // Dropping this ends proftop-fleet, however this function returns.
-    let (_fetching, input) = input_of(source)?;
+    let (_fetching, recording) = recording_of(source, file)?;
     let (publish, feed) = watch::channel(Arc::new(waiting(source)));
     let (began, begins) = sync_channel(1);
     let (fail, failed) = oneshot::channel();
@@ -77,7 +87,7 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         .spawn(move || {
             confine::thread(Duty::Parsing);
             let read = faults::catch("reading the file", || {
-                reading.read(input, metric.as_deref())
+                reading.read(recording, metric.as_deref(), &places)
             })
             .unwrap_or_else(|fault| Err(Failure::failed(fault.to_string())));
             if let Err(failure) = read {
@@ -111,22 +121,26 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
 }
 
 /// What the reading thread reads.
-enum Input {
-    /// A file; `-` means standard input.
-    File(PathBuf),
+enum Recording {
+    /// A file and its path; `-` means standard input.
+    File(Input, PathBuf),
     BuiltIn,
     Fleet(Fetched, Ending),
 }
 
-/// Returns what to read. Starts proftop-fleet if that has to fetch it.
-fn input_of(source: &RecordingSource) -> Result<(Option<Fetching>, Input), Failure> {
-    match source {
-        RecordingSource::File(path) => Ok((None, Input::File(path.clone()))),
-        RecordingSource::BuiltIn => Ok((None, Input::BuiltIn)),
-        RecordingSource::Fleet(address) => {
+/// Returns what to read: the file that is open, or else what is built in, or what proftop-fleet
+/// fetches, which is started here.
+fn recording_of(
+    source: &RecordingSource,
+    file: Option<(Input, PathBuf)>,
+) -> Result<(Option<Fetching>, Recording), Failure> {
+    match (source, file) {
+        (RecordingSource::Fleet(address), _) => {
             let (fetching, fetched, ending) = Fetching::start(address)?;
-            Ok((Some(fetching), Input::Fleet(fetched, ending)))
+            Ok((Some(fetching), Recording::Fleet(fetched, ending)))
         }
+        (_, Some((input, path))) => Ok((None, Recording::File(input, path))),
+        (_, None) => Ok((None, Recording::BuiltIn)),
     }
 }
 
@@ -304,20 +318,33 @@ impl Reading {
     }
 
     /// Reads the recording with the given metric, and publishes it.
-    fn read(&mut self, input: Input, metric: Option<&str>) -> Result<(), Failure> {
-        match input {
-            Input::BuiltIn => {
+    fn read(
+        &mut self,
+        recording: Recording,
+        metric: Option<&str>,
+        places: &Places,
+    ) -> Result<(), Failure> {
+        match recording {
+            Recording::BuiltIn => {
                 let opened = open_file::open_demo(self)?;
                 self.ends(&opened)
             }
-            Input::File(path) => self.read_file(&path, metric),
-            Input::Fleet(fetched, ending) => self.read_fetched(fetched, &ending, metric),
+            Recording::File(input, path) => self.read_file(input, &path, metric, places),
+            Recording::Fleet(fetched, ending) => {
+                self.read_fetched(fetched, &ending, metric, places)
+            }
         }
     }
 
     /// Reads a file, then once more with each of its other metrics.
-    fn read_file(&mut self, path: &Path, metric: Option<&str>) -> Result<(), Failure> {
-        let opened = open_file::open_by_parts(path, metric, self)?;
+    fn read_file(
+        &mut self,
+        input: Input,
+        path: &Path,
+        metric: Option<&str>,
+        places: &Places,
+    ) -> Result<(), Failure> {
+        let opened = open_file::open_by_parts(input, metric, places, self)?;
         self.metrics = metered(&opened).into();
         self.ends(&opened)?;
         if !input::is_stdin(path) {
@@ -333,8 +360,9 @@ impl Reading {
         fetched: Fetched,
         ending: &Ending,
         metric: Option<&str>,
+        places: &Places,
     ) -> Result<(), Failure> {
-        let read = open_file::read_by_parts(Box::new(fetched), metric, self);
+        let read = open_file::read_by_parts(Box::new(fetched), metric, places, self);
         if let Some(failure) = ending.failure() {
             return Err(failure);
         }

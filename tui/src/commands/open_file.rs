@@ -1,6 +1,6 @@
 //! Opens recordings of any format, which is recognized by the first bytes and not by the name.
 
-use super::input::{input, limits, name, unread};
+use super::input::{Input, limits, unread};
 use super::resolve::{Places, name_frames};
 use crate::failure::Failure;
 use engine::snapshot::Lacks;
@@ -36,32 +36,33 @@ struct AtOnce;
 impl Progress for AtOnce {}
 
 /// Reads the whole file with its first metric. It is an error if the file is empty or its format is
-/// not known.
-pub fn open(path: &Path) -> Result<Opened, Failure> {
-    open_metric(path, None)
+/// not known. Names that it does not have are looked up in `places`.
+pub fn open(input: Input, places: &Places) -> Result<Opened, Failure> {
+    open_metric(input, None, places)
 }
 
 /// Reads a file as [`open`] does, with the metric of this name. None means the first one.
-pub fn open_metric(path: &Path, metric: Option<&str>) -> Result<Opened, Failure> {
-    open_by_parts(path, metric, &mut AtOnce)
+pub fn open_metric(input: Input, metric: Option<&str>, places: &Places) -> Result<Opened, Failure> {
+    open_by_parts(input, metric, places, &mut AtOnce)
 }
 
 /// Reads an opened file again with another metric. None if that fails, or if the file has changed.
 pub fn count_again(path: &Path, opened: &Opened, metric: &str) -> Option<View> {
-    let again = formats::read_metric(input(path).ok()?, limits(), Some(metric));
+    let again = formats::read_metric(Input::open(path).ok()?, limits(), Some(metric));
     opened.view.counting(&again.ok()?.store.view())
 }
 
 /// Reads a file as [`open_metric`] does, and reports each block of a .pft to `progress`.
 /// Files of other formats are read whole.
 pub fn open_by_parts(
-    path: &Path,
+    input: Input,
     metric: Option<&str>,
+    places: &Places,
     progress: &mut dyn Progress,
 ) -> Result<Opened, Failure> {
-    let name = name(path);
+    let name = input.name().to_owned();
     let failed = |error| unread(&name, &error);
-    read_by_parts(input(path)?, metric, progress).map_err(failed)
+    read_by_parts(Box::new(input), metric, places, progress).map_err(failed)
 }
 
 /// Returns the range of the last `time` of a recording. Without a time, the range is all of it.
@@ -75,24 +76,29 @@ pub fn last(view: &View, time: Option<Duration>) -> TimeRange {
 /// Reads the recording that is built into proftop.
 pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
     const DEMO: &[u8] = include_bytes!("../../../assets/demo.pft");
-    read_by_parts(Box::new(DEMO), None, progress)
+    read_by_parts(Box::new(DEMO), None, &Places::default(), progress)
         .map_err(|error| Failure::failed(format!("cannot read the demo: {error}")))
 }
 
-/// Reads a recording from a stream until its end.
+/// Reads a recording that proftop has made from a stream, until its end.
 pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
-    read_metric(input, None)
+    read_metric(input, None, &Places::default())
 }
 
-/// Reads a stream as [`read_all`] does, with the metric of this name. None means the first one.
-pub fn read_metric(input: Box<dyn Read>, metric: Option<&str>) -> Result<Opened, FormatError> {
-    read_by_parts(input, metric, &mut AtOnce)
+/// Reads a stream with the metric of this name. None means the first one.
+pub fn read_metric(
+    input: Box<dyn Read>,
+    metric: Option<&str>,
+    places: &Places,
+) -> Result<Opened, FormatError> {
+    read_by_parts(input, metric, places, &mut AtOnce)
 }
 
 /// Reads a stream as [`read_metric`] does, and reports each block of a .pft to `progress`.
 pub fn read_by_parts(
     mut input: Box<dyn Read>,
     metric: Option<&str>,
+    places: &Places,
     progress: &mut dyn Progress,
 ) -> Result<Opened, FormatError> {
     let limits = limits();
@@ -113,7 +119,7 @@ pub fn read_by_parts(
     } = formats::read_metric(whole, limits, metric)?;
     if format == "perf.data" {
         // A perf.data file has no names, so they are looked up in the files of this machine.
-        let found = name_frames(&mut store, &Places::default());
+        let found = name_frames(&mut store, places);
         notes.extend(found.doubt());
     }
     notes.extend(left_out(&store));

@@ -3,7 +3,10 @@
 mod peek;
 mod tree;
 
+use super::apart::{self, Made};
+use super::input::Input;
 use super::open_file::Opened;
+use super::resolve::Places;
 use super::trace::report::{self as calls, Manner};
 use super::{open_file, recorded};
 use crate::batch::BatchReport;
@@ -18,7 +21,20 @@ use profile::{Cancel, Query, Selection};
 /// Runs `report`: prints the functions, the call tree, or callers and callees of some functions of
 /// a recording.
 pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
-    let opened = open_file::open_metric(&config.file, config.metric.as_deref())?;
+    let (input, places) = (Input::open(&config.file)?, Places::of_this_machine());
+    let width = output::stdout_width();
+    let made = apart::make(
+        &apart::descriptors([&input], places.descriptors()),
+        move || {
+            let opened = open_file::open_metric(input, config.metric.as_deref(), &places)?;
+            Ok(make(config, &opened, width))
+        },
+    )?;
+    made.print()
+}
+
+/// Makes the report, for a terminal of this width.
+fn make(config: &ReportConfig, opened: &Opened, width: Option<usize>) -> Made {
     let query = Query {
         window: open_file::last(&opened.view, config.last),
         filter: config.filter.clone(),
@@ -29,6 +45,7 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
         .select(&query, &Cancel::new())
         .expect("nobody cancels it");
     let mut is_found = true;
+    let head = || head(opened, &selection, width);
     let text = match &config.shape {
         ReportShape::Functions {
             rows_max,
@@ -36,14 +53,12 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
             tokens_max,
         } => {
             let has_probes = !opened.view.probes().is_empty();
-            let list = || functions(&opened, &selection, *rows_max, *format, *tokens_max);
+            let list = || functions(opened, &selection, *rows_max, *format, *tokens_max, width);
             match (format, opened.view.samples()) {
                 // There is no list of functions without samples.
-                (Format::Text, 0) if has_probes => {
-                    head(&opened, &selection) + &probes(&opened, *format)
-                }
+                (Format::Text, 0) if has_probes => head() + &probes(opened, *format),
                 (Format::Text, _) if has_probes => {
-                    let probes = probes(&opened, *format);
+                    let probes = probes(opened, *format);
                     format!("{}\n# what probes counted\n{probes}", list())
                 }
                 _ => list(),
@@ -51,22 +66,25 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
         }
         ReportShape::Probes(format) => {
             is_found = !opened.view.probes().is_empty();
-            probes(&opened, *format)
+            probes(opened, *format)
         }
-        ReportShape::Tree => head(&opened, &selection) + &tree::render(&selection),
+        ReportShape::Tree => head() + &tree::render(&selection),
         ReportShape::Peek(pattern) => {
             let peeked = peek::render(&selection, pattern);
             is_found = peeked.is_some();
-            head(&opened, &selection) + peeked.as_deref().unwrap_or("# no function matches\n")
+            head() + peeked.as_deref().unwrap_or("# no function matches\n")
         }
     };
-    super::print(&text)?;
-    Ok(match selection.samples() {
+    let exit = match selection.samples() {
         0 if opened.view.probes().is_empty() => Exit::NoSamples,
         // A pattern that matches nothing ends with the same status as a recording without samples.
         _ if !is_found => Exit::NoSamples,
         _ => Exit::Done,
-    })
+    };
+    Made {
+        bytes: text.into_bytes(),
+        exit,
+    }
 }
 
 /// Returns the results of probes, as `trace` prints them.
@@ -85,6 +103,7 @@ fn functions(
     rows_max: Option<usize>,
     format: Format,
     tokens_max: usize,
+    width: Option<usize>,
 ) -> String {
     let snapshot = snapshot(opened, selection);
     let end_ms = snapshot.report.window.end_ns / 1_000_000;
@@ -95,7 +114,7 @@ fn functions(
         pids: &[],
         has_other_filters: false,
         top: rows_max,
-        width: output::stdout_width(),
+        width,
         tokens_max,
     };
     for said in report.beside(format) {
@@ -105,8 +124,8 @@ fn functions(
 }
 
 /// Returns the lines of a report that begin with `#`, which say what the numbers are about.
-fn head(opened: &Opened, selection: &Selection) -> String {
-    let text = functions(opened, selection, Some(0), Format::Text, 0);
+fn head(opened: &Opened, selection: &Selection, width: Option<usize>) -> String {
+    let text = functions(opened, selection, Some(0), Format::Text, 0, width);
     let lines = text.lines().take_while(|line| line.starts_with('#'));
     lines.map(|line| format!("{line}\n")).collect()
 }

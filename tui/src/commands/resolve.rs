@@ -5,10 +5,10 @@ mod kernel;
 mod names;
 mod places;
 
-use super::input;
+use super::apart::{self, Made};
+use super::input::{self, Input};
 use crate::cli::ResolveConfig;
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
 use crate::stderr;
 use crate::words::units::counted;
 pub use names::name_frames;
@@ -16,17 +16,31 @@ pub use places::Places;
 use profile::formats::{self, FormatError, pft};
 use profile::{Frame, NameState, Store};
 use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
 
 /// Runs `resolve`: looks up names for the frames of a recording, and writes the recording with
 /// them.
 pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
-    let mut recording = read(&config.file)?;
-    for note in &recording.notes {
-        stderr::say(format_args!("{}: {note}", input::name(&config.file)));
+    let input = Input::open(&config.file)?;
+    let places = Places::with_directories(&config.directories)?;
+    let kept = apart::descriptors([&input], places.descriptors());
+    let made = apart::make(&kept, move || make(config, input, places))?;
+    // Only a .pft may be written in its own place, which `make` has checked.
+    match &config.output {
+        Some(path) if path.as_os_str() == "-" => made.write(None, config.overwrite),
+        Some(path) => made.write(Some(path), config.overwrite),
+        None => made.write(Some(&config.file), true),
     }
-    let place = place(config, recording.is_pft)?;
-    let places = Places::below(&config.directories)?;
+}
+
+/// Reads the recording and makes the one with names.
+fn make(config: &ResolveConfig, input: Input, mut places: Places) -> Result<Made, Failure> {
+    let name = input.name().to_owned();
+    let mut recording = read_from(input).map_err(|error| input::unread(&name, &error))?;
+    for note in &recording.notes {
+        stderr::say(format_args!("{name}: {note}"));
+    }
+    check_place(config, recording.is_pft)?;
+    places.read_build_ids();
     let found = name_frames(&mut recording.store, &places);
     // Frames for which no name was found get back the recorded reason for having none.
     for (frame, state) in recording.reasons {
@@ -40,16 +54,11 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     let mut bytes = Vec::new();
     pft::write(&recording.store.view(), &mut bytes)
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
-    let (path, overwrite) = match place {
-        ResolvedOutput::InPlaceOf(path) => (Some(path), true),
-        ResolvedOutput::Stdout => (None, config.overwrite),
-        ResolvedOutput::File(path) => (Some(path), config.overwrite),
-    };
-    Output::write_whole(path.as_deref(), overwrite, &bytes)?;
-    Ok(match recording.store.view().samples() {
+    let exit = match recording.store.view().samples() {
         0 => Exit::NoSamples,
         _ => Exit::Done,
-    })
+    };
+    Ok(Made { bytes, exit })
 }
 
 /// The recording that is resolved.
@@ -61,16 +70,9 @@ struct Recording {
     is_pft: bool,
 }
 
-/// Reads a recording. The error names the file.
-fn read(path: &Path) -> Result<Recording, Failure> {
-    let name = input::name(path);
-    let failed = |error| input::unread(&name, &error);
-    read_from(input::input(path)?).map_err(failed)
-}
-
 /// Reads a recording of any format. Its first bytes are read to know whether it is a .pft, and then
 /// chained before the rest, because a pipe cannot be read twice.
-fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
+fn read_from(mut input: Input) -> Result<Recording, FormatError> {
     let mut start = Vec::new();
     (&mut input)
         .take(pft::MAGIC.len() as u64)
@@ -99,26 +101,13 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     })
 }
 
-/// The destination of the result.
-enum ResolvedOutput {
-    Stdout,
-    File(PathBuf),
-    InPlaceOf(PathBuf),
-}
-
-/// Returns the destination of the result. Only a .pft may be replaced by it: in any other format
+/// Returns an error if the result has no place. Only a .pft may be replaced by it: in any other format
 /// the result would not have the format that its name says.
-fn place(config: &ResolveConfig, is_pft: bool) -> Result<ResolvedOutput, Failure> {
-    match &config.output {
-        Some(path) if path.as_os_str() == "-" => Ok(ResolvedOutput::Stdout),
-        Some(path) => Ok(ResolvedOutput::File(path.clone())),
-        None if is_pft && !input::is_stdin(&config.file) => {
-            Ok(ResolvedOutput::InPlaceOf(config.file.clone()))
-        }
-        None => Err(Failure::usage(
-            "-o is needed: only a .pft that is a file can be written in its own place",
-        )),
-    }
+fn check_place(config: &ResolveConfig, is_pft: bool) -> Result<(), Failure> {
+    let has_place = config.output.is_some() || is_pft && !input::is_stdin(&config.file);
+    has_place.then_some(()).ok_or_else(|| {
+        Failure::usage("-o is needed: only a .pft that is a file can be written in its own place")
+    })
 }
 
 /// The result of looking for names.

@@ -1,9 +1,10 @@
 //! The live screen: starts the engine and the screen, watches the started command, and ends
 //! everything in order when the user leaves.
 
+use super::input::{self, Input};
+use super::resolve::Places;
 use super::{Subject, open_file, sampling};
 use crate::cli::{Config, Look};
-use crate::commands::input;
 use crate::failure::rights::{Invocation, quote};
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
@@ -15,10 +16,11 @@ use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
 use engine::{Command, Consent, Schedule};
 use probe::channel::Sender;
 use probe::child::{RunningCommand, StartError};
+use probe::confine::{self, Duty};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -27,7 +29,8 @@ const LINE_BYTES_MAX: usize = 4096;
 
 /// Runs the live screen, or the dialog of `--plain`, until the user leaves it.
 pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
-    let mut options = screen_options(&config.look, window(config))?;
+    let baseline = open_baseline(&config.look)?;
+    let mut options = screen_options(&config.look, baseline, window(config))?;
     options.metric = config.sample.counted.number();
     super::event_loop()?.block_on(screen(config, subject, options))
 }
@@ -320,8 +323,12 @@ async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
 /// Returns the options of the screen from the command line and the configuration. The first
 /// complaint about the configuration is shown on the screen; all of them were printed before. It is
 /// an error if the file of the baseline cannot be read or has no samples.
-pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failure> {
-    let baseline = look.baseline.as_deref().map(baseline).transpose()?;
+pub fn screen_options(
+    look: &Look,
+    baseline: Option<OpenBaseline>,
+    window: Span,
+) -> Result<ScreenOptions, Failure> {
+    let baseline = baseline.map(OpenBaseline::read).transpose()?;
     let first = look.complaints.first().map(ToString::to_string);
     Ok(ScreenOptions {
         theme: themes::theme(look.theme, look.color, look.ascii),
@@ -341,23 +348,56 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
     })
 }
 
-/// Reads the file of `--baseline`. Standard input is refused, because keys come from there.
-fn baseline(path: &Path) -> Result<Baseline, Failure> {
+/// The file of `--baseline`, and the places where names are looked up that it does not have.
+pub struct OpenBaseline {
+    input: Input,
+    places: Places,
+}
+
+/// Opens the file of `--baseline`, if there is one. Standard input is refused, because keys come from
+/// there.
+pub fn open_baseline(look: &Look) -> Result<Option<OpenBaseline>, Failure> {
+    let Some(path) = look.baseline.as_deref() else {
+        return Ok(None);
+    };
     if input::is_stdin(path) {
         return Err(Failure::usage(
             "--baseline reads a file, not standard input",
         ));
     }
-    let view = open_file::open(path)?.view;
-    match view.end_ns() {
-        Some(_) => Ok(Baseline::of_file(
-            view,
-            format!("all of {}", input::name(path)),
-        )),
-        None => Err(Failure::failed(format!(
-            "there are no samples in {} to compare with",
-            input::name(path)
-        ))),
+    Ok(Some(OpenBaseline {
+        input: Input::open(path)?,
+        places: Places::of_this_machine(),
+    }))
+}
+
+impl OpenBaseline {
+    /// Reads the file, on a thread that has given up the rights that sampling takes.
+    fn read(self) -> Result<Baseline, Failure> {
+        let OpenBaseline { input, places } = self;
+        let name = input.name().to_owned();
+        let read = thread::scope(|scope| {
+            let read = || {
+                confine::thread(Duty::Parsing);
+                faults::catch("reading the baseline", || open_file::open(input, &places))
+            };
+            let reader = thread::Builder::new().name("reader".into());
+            let reader = reader.spawn_scoped(scope, read);
+            reader.map(|reader| reader.join().expect("panics are caught"))
+        });
+        let opened = match read {
+            Ok(Ok(opened)) => opened?,
+            Ok(Err(fault)) => return Err(Failure::failed(fault.to_string())),
+            Err(error) => {
+                return Err(Failure::failed(format!("cannot start a thread: {error}")));
+            }
+        };
+        match opened.view.end_ns() {
+            Some(_) => Ok(Baseline::of_file(opened.view, format!("all of {name}"))),
+            None => Err(Failure::failed(format!(
+                "there are no samples in {name} to compare with"
+            ))),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The samples of earlier looks and recordings, kept for later calls.
 
 use crate::batch::BatchReport;
+use crate::commands::resolve::Places;
 use crate::commands::{open_file, recorded};
 use crate::user_files::UserFiles;
 use crate::words::{markdown, text};
@@ -112,7 +113,8 @@ impl Samples {
         if let Some((_, lot)) = self.files.iter().find(|(known, _)| *known == key) {
             return Ok(lot.clone());
         }
-        let opened = open_file::read_metric(Box::new(file), metric).map_err(|error| why(&error))?;
+        let opened = open_file::read_metric(Box::new(file), metric, &Places::of_this_machine())
+            .map_err(|error| why(&error))?;
         let selection = opened
             .view
             .select(&Query::default(), &Cancel::new())

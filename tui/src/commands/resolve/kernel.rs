@@ -2,8 +2,32 @@
 //! up in the running kernel, if it is the recorded one.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Seek as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use symbolize::KernelSymbols;
+
+/// What the running kernel tells of itself, open before rights are given up.
+#[derive(Debug, Default)]
+pub struct KernelFiles {
+    notes: Vec<u8>,
+    kallsyms: Option<File>,
+}
+
+impl KernelFiles {
+    /// Opens them with our own rights: the kernel looks at these when the list of symbols is opened,
+    /// and not when it is read.
+    pub fn open() -> Self {
+        Self {
+            notes: fs::read("/sys/kernel/notes").unwrap_or_default(),
+            kallsyms: File::open("/proc/kallsyms").ok(),
+        }
+    }
+
+    /// Returns the open file; `None` if the kernel does not have it.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.kallsyms.as_ref().map(File::as_fd)
+    }
+}
 
 /// The symbols of the running kernel.
 pub struct RunningKernel {
@@ -14,17 +38,19 @@ pub struct RunningKernel {
 impl RunningKernel {
     /// Reads the symbols. None if the kernel has another build-id, or hides its addresses from this
     /// process. An empty `build_id` fits any kernel.
-    pub fn of(build_id: &[u8]) -> Option<Self> {
-        let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
-        if !build_id.is_empty() && note(&notes) != Some(build_id) {
+    pub fn of(build_id: &[u8], files: &KernelFiles) -> Option<Self> {
+        if !build_id.is_empty() && note(&files.notes) != Some(build_id) {
             return None;
         }
-        let lines = BufReader::new(File::open("/proc/kallsyms").ok()?).lines();
+        let mut kallsyms = files.kallsyms.as_ref()?;
+        kallsyms.rewind().ok()?;
+        let lines = BufReader::new(kallsyms).lines();
         let text = lines.map_while(Result::ok).find_map(|line| {
             let address = line.strip_suffix(" T _text")?;
             u64::from_str_radix(address, 16).ok()
         })?;
-        let symbols = KernelSymbols::load();
+        kallsyms.rewind().ok()?;
+        let symbols = KernelSymbols::load_from(kallsyms);
         (text != 0 && !symbols.is_hidden()).then_some(Self { text, symbols })
     }
 

@@ -42,7 +42,7 @@ fn name_module(
     let (path, build_id) = store.module(module);
     found.frames += frames.len() as u64;
     if &*path == perf_data::KERNEL {
-        if let Some(kernel) = RunningKernel::of(&build_id) {
+        if let Some(kernel) = RunningKernel::of(&build_id, places.kernel()) {
             found.unverified += u64::from(build_id.is_empty());
             found.named += name_kernel(store, frames, &kernel);
             return;

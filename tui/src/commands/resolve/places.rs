@@ -1,15 +1,18 @@
 //! The places in which files of a recording are searched: their paths on this machine, and all
 //! files below directories that the user names. In the latter, debug files are enough.
 
+use super::kernel::KernelFiles;
 use crate::commands::input;
 use crate::failure::Failure;
+use probe::privilege::UserRights;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
-use symbolize::{FileSource, Resolver, opener};
+use symbolize::{FileSource, Files, RemoteFiles, Resolver, opener};
 
 /// Maximum number of bytes of debug information of one file that are held in memory.
 const DEBUG_BYTES_MAX: u64 = 8 << 30;
@@ -19,18 +22,35 @@ const ENTRIES_MAX: usize = 1 << 20;
 /// Maximum depth of folders.
 const DEPTH_MAX: usize = 32;
 
-/// The files below the named directories, by build-id.
+/// The places, as far as they can be opened before rights are given up. The files in them are read
+/// later.
 #[derive(Debug, Default)]
 pub struct Places {
+    /// The root directory. Without it no file is opened by its path.
+    root: Option<OwnedFd>,
+    kernel: KernelFiles,
+    /// All programs, libraries and debug files below the named directories.
+    listed: Vec<PathBuf>,
+    /// Those files by build-id, once they were read.
     below: HashMap<Vec<u8>, PathBuf>,
     /// Files with debug information only.
     debug_below: HashMap<Vec<u8>, PathBuf>,
 }
 
 impl Places {
-    /// Reads the build-ids of all programs and libraries below directories.
-    pub fn below(directories: &[PathBuf]) -> Result<Self, Failure> {
-        let mut places = Self::default();
+    /// Opens the places of this machine.
+    pub fn of_this_machine() -> Self {
+        Self {
+            root: opener::our_root(),
+            kernel: KernelFiles::open(),
+            ..Self::default()
+        }
+    }
+
+    /// Opens the places of this machine, and lists the programs and libraries below directories with
+    /// the rights of the user.
+    pub fn with_directories(directories: &[PathBuf]) -> Result<Self, Failure> {
+        let mut places = Self::of_this_machine();
         let mut entries = 0;
         for directory in directories {
             let name = || input::name(directory);
@@ -44,18 +64,33 @@ impl Places {
                     name()
                 ))
             })?;
-            let listed = fs::read_dir(directory).map(|_| ());
-            listed.map_err(|error| {
+            let listed = UserRights::current().run(|| {
+                let directory = fs::canonicalize(directory)?;
+                fs::read_dir(&directory)?;
+                places.list(&directory, 0, &mut entries);
+                Ok(())
+            });
+            listed.map_err(|error: io::Error| {
                 let name = name();
                 Failure::failed(format!("cannot read {name}: {error}"))
             })?;
-            places.walk(directory, 0, &mut entries);
         }
         Ok(places)
     }
 
-    /// Visits all files below a directory, within the limits. Unreadable ones are skipped.
-    fn walk(&mut self, directory: &Path, depth: usize, entries: &mut usize) {
+    /// Returns what has to stay open for the files to be read later.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let root = self.root.as_ref().map(OwnedFd::as_fd);
+        root.into_iter().chain(self.kernel.descriptor())
+    }
+
+    /// Returns what the running kernel tells of itself.
+    pub fn kernel(&self) -> &KernelFiles {
+        &self.kernel
+    }
+
+    /// Lists all ELF files below a directory, within the limits. Unreadable ones are skipped.
+    fn list(&mut self, directory: &Path, depth: usize, entries: &mut usize) {
         let Ok(listed) = fs::read_dir(directory) else {
             return;
         };
@@ -68,36 +103,30 @@ impl Places {
             match entry.file_type() {
                 // Symbolic links lead to files that are found anyway, or out of the directory.
                 Ok(kind) if kind.is_dir() && depth < DEPTH_MAX => {
-                    self.walk(&path, depth + 1, entries);
+                    self.list(&path, depth + 1, entries);
                 }
-                Ok(kind) if kind.is_file() => self.add(path),
+                Ok(kind) if kind.is_file() && is_elf(&path) => self.listed.push(path),
                 _ => {}
             }
         }
     }
 
-    /// Adds a file if it is an ELF file with a build-id. If several have the same one, the first is
-    /// kept.
-    fn add(&mut self, path: PathBuf) {
-        let mut magic = [0; 4];
-        let Ok(mut file) = File::open(&path) else {
-            return;
-        };
-        if file.read_exact(&mut magic).is_err() || magic != *b"\x7fELF" {
-            return;
+    /// Reads the build-ids of the listed files. If several have the same one, the first is kept.
+    pub fn read_build_ids(&mut self) {
+        for path in std::mem::take(&mut self.listed) {
+            let Some(object) = self.read(&path) else {
+                continue;
+            };
+            let Some(build_id) = object.build_id() else {
+                continue;
+            };
+            let files = if object.is_debug_only() {
+                &mut self.debug_below
+            } else {
+                &mut self.below
+            };
+            files.entry(build_id).or_insert(path);
         }
-        let Ok(object) = Object::read(&file) else {
-            return;
-        };
-        let Some(build_id) = object.build_id() else {
-            return;
-        };
-        let files = if object.is_debug_only() {
-            &mut self.debug_below
-        } else {
-            &mut self.below
-        };
-        files.entry(build_id).or_insert(path);
     }
 
     /// Opens the recorded file, or its debug file. If the recording has no build-id of it, the file
@@ -107,11 +136,13 @@ impl Places {
         let debug = self
             .debug_below
             .get(build_id)
-            .and_then(|found| Some((read(found)?, found.clone())));
+            .and_then(|found| Some((self.read(found)?, found.clone())));
         match (main, debug) {
-            (Some((main, path)), None) => resolver(main, &path),
-            (Some((main, _)), Some((debug, path))) => resolver(debug.belonging_to(&main), &path),
-            (None, Some((debug, path))) => resolver(debug.laid_out(), &path),
+            (Some((main, path)), None) => self.resolver(main, &path),
+            (Some((main, _)), Some((debug, path))) => {
+                self.resolver(debug.belonging_to(&main), &path)
+            }
+            (None, Some((debug, path))) => self.resolver(debug.laid_out(), &path),
             (None, None) => None,
         }
     }
@@ -119,25 +150,41 @@ impl Places {
     /// Finds the recorded file, and returns it with its path.
     fn main(&self, path: &Path, build_id: &[u8]) -> Option<(Object, PathBuf)> {
         if let Some(found) = self.below.get(build_id) {
-            return Some((read(found)?, found.clone()));
+            return Some((self.read(found)?, found.clone()));
         }
         // Anybody may have made the recording, so only regular files on local disks are opened.
-        let root = opener::our_root()?;
-        let file = probe::files::of_targets().open_beneath(root, path).ok()?;
+        let file = files().open_beneath(self.root.as_ref()?, path).ok()?;
         let object = Object::read(&file).ok()?;
         let is_it = build_id.is_empty() || object.build_id().as_deref() == Some(build_id);
         is_it.then(|| (object, path.to_path_buf()))
     }
+
+    /// Reads a file below a named directory, which may be on a remote file system. None if it is not
+    /// an ELF file.
+    fn read(&self, path: &Path) -> Option<Object> {
+        let files = files().with_remote(RemoteFiles::Open);
+        let file = files.open_beneath(self.root.as_ref()?, path).ok()?;
+        Object::read(&file).ok()
+    }
+
+    /// Returns the resolver for addresses in a file, with its debug information if that is found.
+    fn resolver(&self, object: Object, path: &Path) -> Option<Resolver> {
+        let source = FileSource {
+            root: self.root.as_ref(),
+            ..FileSource::new(path)
+        };
+        Resolver::of_file(object, || DebugFiles::of(&source, files()), DEBUG_BYTES_MAX).ok()
+    }
 }
 
-/// Reads a file below a named directory. None if it is not an ELF file.
-fn read(path: &Path) -> Option<Object> {
-    Object::read(&File::open(path).ok()?).ok()
+/// Returns the access to files with the rights of the user: their paths may come from anybody.
+fn files() -> Files {
+    probe::files::of_user()
 }
 
-/// Returns the resolver for addresses in a file, with its debug information if that is found.
-fn resolver(object: Object, path: &Path) -> Option<Resolver> {
-    let path = path.canonicalize().ok()?;
-    let files = || DebugFiles::of(&FileSource::new(&path), probe::files::of_targets());
-    Resolver::of_file(object, files, DEBUG_BYTES_MAX).ok()
+/// Whether the first bytes are those of an ELF file.
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == *b"\x7fELF"
 }
