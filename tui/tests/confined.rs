@@ -394,3 +394,28 @@ fn a_recording_on_the_screen_has_the_rights_of_the_user() {
         wait_until("it ends", || process.try_wait().expect("ours").is_some());
     }
 }
+
+#[test]
+fn addresses_are_looked_up_with_the_rights_of_the_user() {
+    if !test_support::is_root_or_skip("only root can be called by another user") {
+        return;
+    }
+    let own = std::process::id().to_string();
+    for args in [&["symbolize", "/bin/sh"][..], &["symbolize", "-p", &own]] {
+        let mut command = proftop(args);
+        command.env("SUDO_UID", UID.to_string());
+        command.env("SUDO_GID", UID.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("it starts");
+        wait_until("one that is confined", || {
+            status(process.id()).is_some_and(|status| status.is_filtered())
+        });
+        for status in threads(process.id()).into_values().flatten() {
+            let users: Vec<_> = status.field("Uid:").split_whitespace().collect();
+            assert_eq!(users, vec![UID.to_string(); 4], "{status:?}");
+            assert_eq!(status.permitted(), 0, "{status:?}");
+        }
+        drop(process.stdin.take());
+        assert!(process.wait().expect("it ends").success());
+    }
+}

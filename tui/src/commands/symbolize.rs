@@ -28,8 +28,11 @@ mod tables;
 use crate::cli::{SymbolFormat, SymbolizeConfig, SymbolizeTask};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
+use engine::debuginfod::client;
 use format::Style;
 use modules::Modules;
+use probe::confine;
+use probe::files::Opening;
 use process::Process;
 use std::io::{self, BufRead, BufWriter, Write};
 use symbolize::LinkAddr;
@@ -45,6 +48,7 @@ pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
         format: config.format,
         demangle: config.demangle,
     };
+    give_up_rights(&config.task)?;
     match &config.task {
         SymbolizeTask::BuildCache { directory, files } => ahead::build(directory, files),
         SymbolizeTask::Process { pid, addresses } => {
@@ -67,6 +71,22 @@ pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
             answer(&place, modules, style, addresses)
         }
     }
+}
+
+/// Gives up the rights that the task does not need. It takes no samples, and reads files and text that
+/// others may have written. Only files that another process has mapped take more rights than those of
+/// the user; they are opened by processes that do nothing else.
+fn give_up_rights(task: &SymbolizeTask) -> Result<(), Failure> {
+    let opening = match task {
+        SymbolizeTask::Process { .. } => Opening::LikeBefore,
+        SymbolizeTask::File { .. } | SymbolizeTask::BuildCache { .. } => Opening::LikeUser,
+    };
+    super::become_user(opening)?;
+    // The client of debuginfod is a program of the user.
+    if !client::is_wanted() {
+        confine::start_nothing();
+    }
+    Ok(())
 }
 
 /// Where an address is looked up if the text does not name its file.
