@@ -24,7 +24,7 @@ mod write;
 pub use arguments::{Asked, Format, Source};
 pub use flame::recording;
 
-use crate::engine::{ClickHouse, Embedded, Engine, Folder, Span};
+use crate::engine::{ClickHouse, Embedded, Engine, Folder, Place, Span};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::print;
@@ -81,7 +81,7 @@ fn is_embedded(source: &Source) -> bool {
 fn engine(source: &Source, span: Span) -> Result<Box<dyn Engine>, Failure> {
     match &source.engine {
         EngineName::Embedded => {
-            let folder = Folder::look(source.folder()?, span)?;
+            let folder = Folder::look(&Place::read(source.folder()?)?, span)?;
             Ok(Box::new(Embedded::new(&folder, source.bounds())?))
         }
         EngineName::ClickHouse(address) => {

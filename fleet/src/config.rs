@@ -5,6 +5,7 @@ mod written;
 
 pub use written::is_this_machine;
 
+use crate::bucket::BucketUrl;
 use crate::failure::{Failure, shown};
 use crate::schedule::Schedule;
 use std::path::{Path, PathBuf};
@@ -63,9 +64,9 @@ pub enum Kind {
     Pyroscope(Server),
     /// OpenTelemetry's protocol over HTTP.
     Otlp(Server),
-    /// Parquet files in a folder.
+    /// Parquet files in a folder or in object storage.
     Parquet {
-        dir: PathBuf,
+        to: Target,
         /// The time range of the windows in one file.
         roll: Duration,
     },
@@ -80,6 +81,13 @@ impl Kind {
             Kind::Parquet { .. } => "parquet",
         }
     }
+}
+
+/// Where files of Parquet are written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    Folder(PathBuf),
+    Bucket(BucketUrl),
 }
 
 /// A server that is accessed over HTTP.

@@ -2,14 +2,17 @@
 
 /// Queries ClickHouse over HTTP.
 mod clickhouse;
-/// Runs DataFusion in this process on a folder of Parquet files.
+/// Runs DataFusion in this process on Parquet files.
 mod embedded;
-/// The files of a folder, each of which is checked before any query.
+/// The files of tables, each of which is checked before any query.
 mod files;
+/// Where tables are: a folder or a bucket.
+mod place;
 
 pub use clickhouse::{Address, ClickHouse};
 pub use embedded::{Bounds, Embedded};
 pub use files::{FILES_MAX, Folder, Span, Table, days, nothing};
+pub use place::Place;
 
 use crate::failure::Failure;
 use crate::rows::Rows;

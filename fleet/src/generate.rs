@@ -5,9 +5,8 @@
 //! samples of one host are correlated. Stacks are weighted by Zipf's law.
 
 use crate::config::Labels;
-use crate::sinks::parquet::{self, Known, TableFile};
+use crate::sinks::parquet::{self, Known, TableFile, Target, Unwritten};
 use crate::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
-use std::io;
 use std::path::Path;
 
 /// Samples per second of a busy CPU.
@@ -39,7 +38,8 @@ pub struct Fleet {
 
 impl Fleet {
     /// Writes the files of all hosts. Returns the number of rows of samples.
-    pub fn write(&self, dir: &Path) -> io::Result<u64> {
+    pub fn write(&self, dir: &Path) -> Result<u64, Unwritten> {
+        let to = &Target::Folder(dir.into());
         let mut rows = 0;
         for host in 0..self.hosts {
             let windows = self.windows_of(host);
@@ -49,7 +49,7 @@ impl Fleet {
                 let (date, hour) = crate::dates::date_and_hour(quarter[0].begin_ms);
                 let name = format!("host-{host:05}-5eed5eed5eed5eed-{:010}", at * 15 + 1);
                 let place = TableFile {
-                    dir,
+                    to,
                     date: &date,
                     hour,
                     name: &name,

@@ -8,6 +8,8 @@
 /// Answers questions about many machines.
 mod ask;
 mod backoff;
+/// Reads and writes a bucket of object storage.
+pub mod bucket;
 pub mod config;
 mod dates;
 mod encode;

@@ -29,8 +29,8 @@ const PROGRAM: &str = "proftop";
 
 #[derive(Debug, Args)]
 pub struct Open {
-    /// pyroscope+https://HOST/?q={service_name="x"}&from=now-1h, or parquet+DIR?since=1h&service=x; see
-    /// docs/fleet.md
+    /// pyroscope+https://HOST/?q={service_name="x"}&from=now-1h, parquet+DIR?since=1h&service=x or
+    /// parquet+s3://BUCKET/PREFIX?since=1h; see docs/fleet.md
     #[arg(value_name = "ADDRESS")]
     address: String,
     /// Write the profile into this file instead of opening it, or to standard output (-): of Pyroscope a pprof

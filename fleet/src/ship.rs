@@ -19,10 +19,17 @@ use crate::state::SinkState;
 use crate::window::{self, Unreadable, Window};
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the spool is read while there is nothing to send.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// Maximum rate of one sink, as all hosts have much to send after an outage.
+const BYTES_PER_SECOND: u64 = 1_000_000;
+
+/// How long to wait if the configuration or rights are wrong, which only an administrator can
+/// change.
+const NOT_ALLOWED_WAIT: Duration = Duration::from_secs(60);
 
 /// What the thread of a sink works with.
 pub struct Shipper {
@@ -134,6 +141,12 @@ impl Work {
             }
         }
     }
+}
+
+/// Waits until at least the time has passed that `bytes` take at [`BYTES_PER_SECOND`].
+fn pace(bytes: u64, begun: Instant) {
+    let least = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
+    thread::sleep(least.saturating_sub(begun.elapsed()));
 }
 
 /// Returns the result of a sink that had to send everything once.

@@ -2,7 +2,7 @@
 //! that are hostile, and folders that are something else.
 
 use proftop_fleet::config::Labels;
-use proftop_fleet::sinks::parquet::{self, Known, TableFile};
+use proftop_fleet::sinks::parquet::{self, Known, TableFile, Target};
 use proftop_fleet::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -569,7 +569,7 @@ fn window(host: &str, service: &str, function: &str) -> Window {
 fn write(dir: &Path, host: &str, service: &str, function: &str) {
     let window = window(host, service, function);
     let place = TableFile {
-        dir,
+        to: &Target::Folder(dir.into()),
         date: "2026-11-21",
         hour: 14,
         name: "x-1",
@@ -595,7 +595,7 @@ fn a_host_is_known_in_all_of_its_time() {
     };
     // The agent did not run from 14:01 to 14:14.
     let place = TableFile {
-        dir: folder.path(),
+        to: &Target::Folder(folder.path().into()),
         date: "2026-11-21",
         hour: 14,
         name: "x-1",

@@ -1,5 +1,5 @@
 //! The shipper against doubles of servers, and its files against other readers: `doubles/test_ship.py`;
-//! what a server keeps, opened: `doubles/test_open.py`. In Python, so that nothing of it is shared with the encoders.
+//! what a server keeps, opened: `doubles/test_open.py`; object storage: `doubles/test_store.py`. In Python, so that nothing of it is shared with the encoders.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,14 @@ fn the_shipper_against_doubles_of_servers_and_other_readers() {
     let make_spool = program.with_file_name("examples").join("make_spool");
     let doubles = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles");
     let output = Command::new(&python)
-        .args(["-B", "-m", "unittest", "test_ship", "test_open"])
+        .args([
+            "-B",
+            "-m",
+            "unittest",
+            "test_ship",
+            "test_open",
+            "test_store",
+        ])
         .current_dir(doubles)
         .env("PROFTOP_FLEET", program)
         .env("MAKE_SPOOL", make_spool)

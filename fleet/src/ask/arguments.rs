@@ -24,7 +24,7 @@ const EVENT: &str = "cpu";
 /// Where samples are, and of what time.
 #[derive(Debug, Args)]
 pub struct Source {
-    /// The folder that the sink `parquet` writes into
+    /// The folder or the object storage (s3://BUCKET/PREFIX) that the sink `parquet` writes into
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// What runs the SQL: embedded; clickhouse+http://HOST:PORT[/DATABASE], which needs no DIR; spark, ballista and

@@ -12,8 +12,9 @@ mod folder;
 mod steps;
 
 use super::arguments::Source;
+use crate::bucket::BucketUrl;
 use crate::dates;
-use crate::engine::{self, Engine as _, FILES_MAX, Span, Table};
+use crate::engine::{self, Engine as _, FILES_MAX, Place, Span, Table};
 use crate::failure::{Failure, shown};
 use crate::interrupt;
 use crate::output::print;
@@ -135,17 +136,18 @@ pub fn compact(written: &Written) -> Result<(), Failure> {
             return Ok(counts);
         }
         // What stacks are kept for is asked of the samples that were written, which are few files.
-        let mut written = vec![Table::look(day.out, SAMPLES.table, day.span, FILES_MAX)?];
+        let out = Place::Folder(day.out.into());
+        let mut written = vec![Table::look(&out, SAMPLES.table, day.span, FILES_MAX)?];
         for made in [STACKS, FRAMES, HOSTS] {
             let table = day.table(made.table, day.span)?;
             if table.files.is_empty() {
-                return Err(engine::nothing(day.dir, made.table, day.span));
+                return Err(engine::nothing(day.place, made.table, day.span));
             }
             let folder = day.out.join(made.table).join(&date);
             day.steps
                 .write(&made, &table, &written, day.span, &folder)?;
             if made.table == STACKS.table {
-                written.push(Table::look(day.out, made.table, day.span, FILES_MAX)?);
+                written.push(Table::look(&out, made.table, day.span, FILES_MAX)?);
             }
         }
         Ok(counts)
@@ -159,7 +161,7 @@ pub fn rollup(written: &Written) -> Result<(), Failure> {
         return written.print_all(&[ROLLUP], span);
     }
     written.each_day(span, |day, read| {
-        let samples = Table::look(day.dir, SAMPLES.table, day.span, FILES_MAX)?;
+        let samples = Table::look(day.place, SAMPLES.table, day.span, FILES_MAX)?;
         if samples.files.is_empty() {
             return Ok(Counts::default());
         }
@@ -217,9 +219,16 @@ impl Written {
                 "only the embedded engine writes files from here: take the SQL of --print to another one",
             ));
         }
-        let dir = self.source.folder()?;
+        let place = &Place::read(self.source.folder()?)?;
         let path = self.output.as_deref().unwrap_or(Path::new(""));
-        let days = days(dir, span)?;
+        if BucketUrl::is_meant(path) {
+            return Err(Failure::usage(format!(
+                "{}: a folder is written, as object storage has no names that appear at once: copy the \
+                 folder there afterwards",
+                shown(path)
+            )));
+        }
+        let days = days(place, span)?;
         let out = NewFolder::begin(path)?;
         let steps = Steps::new(
             out.part(),
@@ -232,7 +241,7 @@ impl Written {
             let day = Day {
                 begin_ms,
                 span: within(span, begin_ms, begin_ms + DAY_MS),
-                dir,
+                place,
                 out: out.part(),
                 steps: &steps,
             };
@@ -245,14 +254,14 @@ impl Written {
         if made.samples == 0 {
             return Err(Failure::failed(format!(
                 "{} has no samples of that time",
-                shown(dir)
+                place.name()
             )));
         }
         if span == Span::default() && made.samples != read.rows {
             return Err(Failure::failed(format!(
                 "{} has {} rows of samples, and {} of them are of the dates and hours that their folders are \
                  named after: nothing is written",
-                shown(dir),
+                place.name(),
                 read.rows,
                 made.samples
             )));
@@ -274,8 +283,9 @@ struct Day<'a> {
     begin_ms: i64,
     /// The part of the day that was asked for.
     span: Span,
-    /// The folder that is read, and the one that is written.
-    dir: &'a Path,
+    /// What is read.
+    place: &'a Place,
+    /// The folder that is written.
     out: &'a Path,
     steps: &'a Steps<'a>,
 }
@@ -283,7 +293,7 @@ struct Day<'a> {
 impl Day<'_> {
     /// Lists the files of a table, however many there are.
     fn table(&self, name: &'static str, span: Span) -> Result<Table, Failure> {
-        Table::look(self.dir, name, span, FILES_OF_DAY_MAX)
+        Table::look(self.place, name, span, FILES_OF_DAY_MAX)
     }
 }
 
@@ -327,8 +337,8 @@ impl Read {
 }
 
 /// Returns the days of which a folder may have samples.
-fn days(dir: &Path, span: Span) -> Result<BTreeSet<i64>, Failure> {
-    let days = engine::days(dir, span)?.into_iter();
+fn days(place: &Place, span: Span) -> Result<BTreeSet<i64>, Failure> {
+    let days = engine::days(place, span)?.into_iter();
     // A file that begins in the last hour of a day may have windows of the next day.
     Ok(days.flat_map(|day| [day, day + DAY_MS]).collect())
 }

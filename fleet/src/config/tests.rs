@@ -13,7 +13,8 @@ fn a_whole_configuration_is_read() {
          [[sink]]\ntype = \"pyroscope\"\nurl = \"https://p.example/\"\ntenant = \"t\"\n\
          token_file = \"/etc/token\"\nca = \"/etc/ca\"\ncert = \"/etc/cert\"\nkey = \"/etc/key\"\n\
          [[sink]]\ntype = \"otlp\"\nname = \"two\"\nurl = \"http://127.0.0.1:4318\"\n\
-         [[sink]]\ntype = \"parquet\"\ndir = \"/data\"\nroll = \"5m\"\n"
+         [[sink]]\ntype = \"parquet\"\ndir = \"/data\"\nroll = \"5m\"\n\
+         [[sink]]\ntype = \"parquet\"\nname = \"s3\"\nurl = \"s3://b/v1/\"\n"
     );
     let config = written::check(&text).unwrap();
     assert_eq!(config.spool, Path::new("/var/spool/proftop"));
@@ -24,10 +25,15 @@ fn a_whole_configuration_is_read() {
     assert_eq!(server.url, "https://p.example");
     assert_eq!(server.tenant, "t");
     assert_eq!(config.sinks[1].name, "two");
-    let Kind::Parquet { dir, roll } = &config.sinks[2].kind else {
+    let Kind::Parquet { to, roll } = &config.sinks[2].kind else {
         panic!("{:?}", config.sinks[2]);
     };
-    assert_eq!((&**dir, roll.as_secs()), (Path::new("/data"), 300));
+    assert_eq!(*to, Target::Folder("/data".into()));
+    assert_eq!(roll.as_secs(), 300);
+    let Kind::Parquet { to, .. } = &config.sinks[3].kind else {
+        panic!("{:?}", config.sinks[3]);
+    };
+    assert_eq!(*to, Target::Bucket(BucketUrl::read("s3://b/v1").unwrap()));
 }
 
 #[test]
@@ -114,7 +120,19 @@ fn each_mistake_is_one_sentence() {
         ("[[sink]]\ntype = \"parquet\"\n".into(), "dir is missing"),
         (
             "[[sink]]\ntype = \"parquet\"\ndir = \"/d\"\nurl = \"https://p\"\n".into(),
-            "url is of servers",
+            "dir and url are two places",
+        ),
+        (
+            "[[sink]]\ntype = \"parquet\"\nurl = \"https://p\"\n".into(),
+            "begins with s3://",
+        ),
+        (
+            "[[sink]]\ntype = \"parquet\"\ndir = \"s3://b\"\n".into(),
+            "object storage is url",
+        ),
+        (
+            "[[sink]]\ntype = \"parquet\"\nurl = \"s3://b\"\ntenant = \"t\"\n".into(),
+            "tenant is of servers",
         ),
         (
             "[[sink]]\ntype = \"parquet\"\ndir = \"/d\"\nroll = \"2h\"\n".into(),

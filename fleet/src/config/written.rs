@@ -1,6 +1,7 @@
 //! Parses the configuration file, and checks it.
 
-use super::{Config, Kind, Labels, Server, Sink, Version};
+use super::{Config, Kind, Labels, Server, Sink, Target, Version};
+use crate::bucket::BucketUrl;
 use crate::failure::safe;
 use crate::schedule::Schedule;
 use serde::Deserialize;
@@ -215,7 +216,6 @@ fn sink(written: WrittenSink, name: String) -> Result<Sink, String> {
 
 fn parquet(written: WrittenSink) -> Result<Kind, String> {
     let of_servers = [
-        ("url", written.url.is_some()),
         ("tenant", written.tenant.is_some()),
         ("token_file", written.token_file.is_some()),
         ("ca", written.ca.is_some()),
@@ -225,18 +225,28 @@ fn parquet(written: WrittenSink) -> Result<Kind, String> {
     ];
     if let Some((key, _)) = of_servers.iter().find(|(_, given)| *given) {
         return Err(format!(
-            "{key} is of servers; a sink of type parquet has a dir"
+            "{key} is of servers; a sink of type parquet has a dir, or a url of object storage"
         ));
     }
-    let dir = written
-        .dir
-        .filter(|dir| !dir.as_os_str().is_empty())
-        .ok_or("dir is missing: the folder to write to")?;
+    let dir = written.dir.filter(|dir| !dir.as_os_str().is_empty());
+    let to = match (dir, written.url) {
+        (Some(dir), None) if BucketUrl::is_meant(&dir) => {
+            return Err("dir is a folder; object storage is url = \"s3://BUCKET/PREFIX\"".into());
+        }
+        (Some(dir), None) => Target::Folder(dir),
+        (None, Some(url)) => Target::Bucket(BucketUrl::read(&url)?),
+        (Some(_), Some(_)) => return Err("dir and url are two places: give it one of them".into()),
+        (None, None) => {
+            return Err(
+                "dir is missing: the folder to write to; or url = \"s3://BUCKET/PREFIX\"".into(),
+            );
+        }
+    };
     let roll = match &written.roll {
         Some(text) => time("roll", text, ROLL_MIN, ROLL_MAX)?,
         None => ROLL_DEFAULT,
     };
-    Ok(Kind::Parquet { dir, roll })
+    Ok(Kind::Parquet { to, roll })
 }
 
 /// Parses the time of a key, such as `90s` or `15m`.

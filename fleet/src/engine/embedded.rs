@@ -1,7 +1,8 @@
-//! Runs DataFusion in this process, on the files of a folder. Its memory is limited: what sorts and
+//! Runs DataFusion in this process, on files of a folder or a bucket. Its memory is limited: what sorts and
 //! groups need beyond that goes to files in the folder for temporary files.
 
 use super::files::{Folder, Table};
+use super::place::Place;
 use super::{ANSWER_BYTES_MAX, Engine, too_long};
 use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
@@ -18,7 +19,7 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures_util::StreamExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -137,11 +138,22 @@ fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
             safe(&error.to_string())
         ))
     };
+    let scheme = match &table.place {
+        Place::Folder(_) => "file://".into(),
+        Place::Bucket(bucket) => {
+            let root = format!("s3://{}/", bucket.url().name);
+            let store = ListingTableUrl::parse(&root).map_err(failed)?;
+            context.register_object_store(store.object_store().as_ref(), bucket.store());
+            root
+        }
+    };
     let mut urls = Vec::with_capacity(table.files.len());
     for file in &table.files {
-        let absolute = std::path::absolute(file)
-            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", shown(file))))?;
-        urls.push(ListingTableUrl::parse(url(&absolute)).map_err(failed)?);
+        let url = match &table.place {
+            Place::Folder(_) => url(&scheme, &absolute(file)?),
+            Place::Bucket(_) => url(&scheme, file),
+        };
+        urls.push(ListingTableUrl::parse(url).map_err(failed)?);
     }
     let format =
         ParquetFormat::default().with_options(context.state().default_table_options().parquet);
@@ -156,10 +168,15 @@ fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
     Ok(())
 }
 
+fn absolute(file: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(file)
+        .map_err(|error| Failure::failed(format!("cannot read {}: {error}", shown(file))))
+}
+
 /// Converts a path to a URL in which each byte is literal: in a path, `*` and `[` would be
 /// patterns.
-fn url(path: &Path) -> String {
-    let mut url = String::from("file://");
+fn url(scheme: &str, path: &Path) -> String {
+    let mut url = String::from(scheme);
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {

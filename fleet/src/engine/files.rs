@@ -1,13 +1,15 @@
-//! The files of a folder of Parquet. Engines do not check what they find: a folder of something
+//! The files of the tables in a folder or a bucket. Engines do not check what they find: a folder of something
 //! else would look like empty tables, and a truncated file causes an error about bytes. So the end
 //! of each file, which lists its columns, is read first.
 
-use crate::failure::{Failure, safe, shown};
+use super::Place;
+use crate::bucket::{Bucket, End};
+use crate::failure::{Failure, safe};
 use crate::interrupt;
+use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +19,9 @@ pub const FILES_MAX: usize = 500_000;
 
 /// A file begins in its hour, and may have windows of the next hour: `roll` is at most an hour.
 const ROLL_MAX_MS: i64 = 3_600_000;
+
+/// The end of an object that is read first: in most files it is all that describes them.
+const END_BYTES: u64 = 32 << 10;
 
 /// The selected time range, in ms since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct Span {
 pub struct Table {
     pub name: &'static str,
     pub schema: SchemaRef,
+    /// Where the files are.
+    pub place: Place,
     pub files: Vec<PathBuf>,
     /// Number of rows of each file.
     rows: Vec<u64>,
@@ -43,15 +50,15 @@ pub struct Folder {
 
 impl Folder {
     /// Lists the files of a time range, and reads the end of each.
-    pub fn look(dir: &Path, span: Span) -> Result<Self, Failure> {
-        is_folder(dir)?;
-        let tables = columns().map(|(name, _)| Table::look(dir, name, span, FILES_MAX));
+    pub fn look(place: &Place, span: Span) -> Result<Self, Failure> {
+        place.check()?;
+        let tables = columns().map(|(name, _)| Table::look(place, name, span, FILES_MAX));
         let tables = tables
             .into_iter()
             .collect::<Result<Vec<Table>, Failure>>()?;
         let missing = tables.iter().find(|it| it.files.is_empty());
         if let Some(table) = missing {
-            return Err(nothing(dir, table.name, span));
+            return Err(nothing(place, table.name, span));
         }
         Ok(Self { tables })
     }
@@ -67,26 +74,36 @@ impl Table {
     /// Lists the files of a table of a time range, and reads the end of each. It is an error if
     /// there are more than `files_max`.
     pub fn look(
-        dir: &Path,
+        place: &Place,
         name: &'static str,
         span: Span,
         files_max: usize,
     ) -> Result<Self, Failure> {
-        Self::of_files(name, list(dir, name, span, files_max)?)
+        Self::of_files(place, name, list(place, name, span, files_max)?)
     }
 
     /// Reads the end of each of these files.
-    pub fn of_files(name: &'static str, files: Vec<PathBuf>) -> Result<Self, Failure> {
+    pub fn of_files(
+        place: &Place,
+        name: &'static str,
+        files: Vec<PathBuf>,
+    ) -> Result<Self, Failure> {
         let found = columns().into_iter().find(|(table, _)| *table == name);
         let (name, columns) = found.expect("a table of ours");
-        let mut rows = Vec::with_capacity(files.len());
-        for file in &files {
-            interrupt::check()?;
-            rows.push(check(file, &columns)?);
-        }
+        let rows = match place {
+            Place::Folder(_) => {
+                let checked = files.iter().map(|file| {
+                    interrupt::check()?;
+                    check(file, &columns)
+                });
+                checked.collect::<Result<_, _>>()?
+            }
+            Place::Bucket(bucket) => check_objects(bucket, &files, &columns)?,
+        };
         Ok(Self {
             name,
             schema: Arc::new(Schema::new(columns)),
+            place: place.clone(),
             files,
             rows,
         })
@@ -99,6 +116,7 @@ impl Table {
         parts.map(|(files, rows)| Self {
             name: self.name,
             schema: Arc::clone(&self.schema),
+            place: self.place.clone(),
             files: files.to_vec(),
             rows: rows.to_vec(),
         })
@@ -110,39 +128,27 @@ impl Table {
     }
 }
 
-/// Returns the days, as their beginning in ms since 1970, of which a folder may have samples of a
-/// time range, judging by the names of its subfolders. It is an error if there are none.
-pub fn days(dir: &Path, span: Span) -> Result<Vec<i64>, Failure> {
-    is_folder(dir)?;
-    let place = dir.join("samples");
-    let found = match entries(&place) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        found => found.map_err(|error| unlisted(&place, &error))?,
-    };
+/// Returns the days, as their beginning in ms since 1970, of which there may be samples of a time
+/// range, judging by the names of folders. It is an error if there are none.
+pub fn days(place: &Place, span: Span) -> Result<Vec<i64>, Failure> {
+    place.check()?;
+    let found = place.entries(&place.table("samples"))?;
     let names = found.iter().filter_map(|it| named(it, "date="));
     let fits = names.filter(|day| may_have(day, 0, 24, span));
     let days: Vec<i64> = fits.filter_map(|day| crate::dates::day_ms(&day)).collect();
     if days.is_empty() {
-        return Err(nothing(dir, "samples", span));
+        return Err(nothing(place, "samples", span));
     }
     Ok(days)
 }
 
-/// Checks that a path is a folder.
-fn is_folder(dir: &Path) -> Result<(), Failure> {
-    let told = fs::metadata(dir)
-        .map_err(|error| Failure::failed(format!("cannot look into {}: {error}", shown(dir))))?;
-    if told.is_dir() {
-        Ok(())
-    } else {
-        Err(Failure::usage(format!("{} is no folder", shown(dir))))
-    }
-}
-
 /// Returns why a table has no files.
-pub fn nothing(dir: &Path, table: &str, span: Span) -> Failure {
-    let shown = shown(dir);
-    let dates = dates(&dir.join(table));
+pub fn nothing(place: &Place, table: &str, span: Span) -> Failure {
+    let shown = place.name();
+    let dates = match dates(place, table) {
+        Ok(dates) => dates,
+        Err(failure) => return failure,
+    };
     match (&dates[..], table) {
         ([], "samples") => Failure::failed(format!(
             "{shown} has no samples: the sink `parquet` writes them into {shown}/samples/date=…/hour=…/"
@@ -233,14 +239,10 @@ fn columns() -> [(&'static str, Vec<Field>); 4] {
 }
 
 /// Returns the files of a table, sorted by name.
-fn list(dir: &Path, table: &str, span: Span, files_max: usize) -> Result<Vec<PathBuf>, Failure> {
+fn list(place: &Place, table: &str, span: Span, files_max: usize) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
-    let place = dir.join(table);
-    let found = match entries(&place) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
-        found => found.map_err(|error| unlisted(&place, &error))?,
-    };
-    for date in found {
+    let folder = place.table(table);
+    for date in place.entries(&folder)? {
         let Some(day) = named(&date, "date=") else {
             continue;
         };
@@ -249,7 +251,7 @@ fn list(dir: &Path, table: &str, span: Span, files_max: usize) -> Result<Vec<Pat
         }
         let inner = match table {
             "samples" => {
-                let hours = entries(&date).map_err(|error| unlisted(&date, &error))?;
+                let hours = place.entries(&date)?;
                 let fits = |it: &PathBuf| {
                     let hour = named(it, "hour=").and_then(|it| it.parse().ok());
                     hour.is_some_and(|hour| may_have(&day, hour, 1, span))
@@ -259,31 +261,23 @@ fn list(dir: &Path, table: &str, span: Span, files_max: usize) -> Result<Vec<Pat
             _ => vec![date],
         };
         for folder in inner {
-            for file in entries(&folder).map_err(|error| unlisted(&folder, &error))? {
-                if is_parquet(&file) {
-                    files.push(file);
-                }
-            }
+            files.extend(
+                place
+                    .entries(&folder)?
+                    .into_iter()
+                    .filter(|it| is_parquet(it)),
+            );
         }
         if files.len() > files_max {
             return Err(Failure::failed(format!(
                 "{} has more than {files_max} files of that time: ask for less (--since, --until), or compact \
                  it before",
-                shown(&place)
+                place.shown(&folder)
             )));
         }
     }
     files.sort();
     Ok(files)
-}
-
-fn unlisted(place: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot look into {}: {error}", shown(place)))
-}
-
-fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let found = fs::read_dir(folder)?;
-    found.map(|it| Ok(it?.path())).collect()
 }
 
 /// Returns the text after `date=` or `hour=` in a folder's name.
@@ -310,18 +304,22 @@ fn may_have(date: &str, hour: i64, hours: i64, span: Span) -> bool {
 }
 
 /// Returns the dates of a table, sorted.
-fn dates(place: &Path) -> Vec<String> {
-    let found = entries(place).unwrap_or_default();
-    let has_files = |it: &PathBuf| entries(it).is_ok_and(|it| !it.is_empty());
-    let found = found.iter().filter(|it| has_files(it));
-    let mut dates: Vec<String> = found.filter_map(|it| named(it, "date=")).collect();
+fn dates(place: &Place, table: &str) -> Result<Vec<String>, Failure> {
+    let mut dates = Vec::new();
+    for folder in place.entries(&place.table(table))? {
+        if let Some(date) = named(&folder, "date=")
+            && !place.entries(&folder)?.is_empty()
+        {
+            dates.push(safe(&date));
+        }
+    }
     dates.sort();
-    dates.iter().map(|it| safe(it)).collect()
+    Ok(dates)
 }
 
 /// Reads the end of a file and checks that it has the columns. Returns the number of its rows.
 fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
-    let name = shown(path);
+    let name = crate::failure::shown(path);
     let told = fs::metadata(path)
         .map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
     if !told.is_file() {
@@ -329,12 +327,40 @@ fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
     }
     let file = File::open(path)
         .map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
-    let metadata = read_end(&file).map_err(|error| {
-        Failure::failed(format!(
-            "{name} is damaged, or no file of Parquet ({}): remove it, or write it again",
-            safe(&error.to_string())
-        ))
-    })?;
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .map_err(|error| damaged(&name, &error))?;
+    fit(&name, &metadata, columns)
+}
+
+/// Reads the ends of objects and checks that they have the columns. Returns the number of rows of
+/// each.
+fn check_objects(
+    bucket: &Bucket,
+    keys: &[PathBuf],
+    columns: &[Field],
+) -> Result<Vec<u64>, Failure> {
+    bucket.ends(keys, END_BYTES, |key, end, size| {
+        let name = bucket.shown(key);
+        let mut reader = ParquetMetaDataReader::new();
+        match reader.try_parse_sized(end, size) {
+            Err(ParquetError::NeedMoreData(bytes)) => return Ok(End::Longer(bytes as u64)),
+            parsed => parsed.map_err(|error| damaged(&name, &error))?,
+        }
+        let metadata = reader.finish().map_err(|error| damaged(&name, &error))?;
+        fit(&name, &metadata, columns).map(End::Read)
+    })
+}
+
+fn damaged(name: &str, error: &ParquetError) -> Failure {
+    Failure::failed(format!(
+        "{name} is damaged, or no file of Parquet ({}): remove it, or write it again",
+        safe(&error.to_string())
+    ))
+}
+
+/// Checks that a file has the columns. Returns the number of its rows.
+fn fit(name: &str, metadata: &ParquetMetaData, columns: &[Field]) -> Result<u64, Failure> {
     let description = metadata.file_metadata().schema_descr();
     for column in columns {
         let roots = description.root_schema().get_fields();
@@ -366,8 +392,4 @@ fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
 
 fn is_bytes(column: &::parquet::schema::types::Type) -> bool {
     column.get_physical_type() == ::parquet::basic::Type::BYTE_ARRAY
-}
-
-fn read_end(file: &File) -> Result<ParquetMetaData, ::parquet::errors::ParquetError> {
-    ParquetMetaDataReader::new().parse_and_finish(file)
 }

@@ -1,10 +1,11 @@
 //! Parses addresses: `pyroscope+https://HOST[:PORT][/PATH]?q=SELECTOR&type=TYPE&from=TIME&until=TIME`
-//! and `parquet+DIR?since=TIME&host=NAME&function=NAME`. Users write selectors as they are, with `{`,
+//! and `parquet+DIR?since=TIME&host=NAME&function=NAME`, where DIR may be `s3://BUCKET/PREFIX`. Users write selectors as they are, with `{`,
 //! `"` and `}`, which no URL has: so an address is not parsed as one.
 
+use crate::bucket::BucketUrl;
 use crate::config::is_this_machine;
 use crate::dates;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The profile type that is asked for if none is given: CPU time.
 const TYPE_DEFAULT: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
@@ -36,7 +37,7 @@ pub struct Pyroscope {
     pub until_ms: i64,
 }
 
-/// What is asked of which folder of Parquet.
+/// What is asked of which folder of Parquet, or of which prefix in object storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     pub dir: PathBuf,
@@ -119,11 +120,11 @@ impl Pyroscope {
 
 impl Folder {
     fn read(dir: &str, values: Vec<(String, String)>) -> Result<Self, String> {
-        if dir.contains("://") {
+        if BucketUrl::is_meant(Path::new(dir)) {
+            BucketUrl::read(dir)?;
+        } else if dir.contains("://") {
             return Err(
-                "object storage is not read: mount the bucket, or copy the files of that time, and write \
-                 parquet+DIR"
-                    .into(),
+                "of object storage parquet+s3://BUCKET/PREFIX is read, and nothing else".into(),
             );
         }
         if dir.is_empty() {
@@ -234,13 +235,19 @@ mod tests {
         let values = [("since", "1h"), ("host", "a"), ("host", "b&")];
         assert_eq!(folder.values, values.map(|(a, b)| (a.into(), b.into())));
         assert_eq!(read("parquet+profiles").dir, PathBuf::from("profiles"));
+        let bucket = read("parquet+s3://bucket/v1?since=1h");
+        assert_eq!(bucket.dir, PathBuf::from("s3://bucket/v1"));
     }
 
     #[test]
     fn each_mistake_is_one_sentence() {
         for (text, expected) in [
             ("parquet+", "write parquet+DIR"),
-            ("parquet+s3://bucket/x", "object storage is not read"),
+            (
+                "parquet+gs://bucket/x",
+                "parquet+s3://BUCKET/PREFIX is read",
+            ),
+            ("parquet+s3://key:secret@bucket/x", "no name of a bucket"),
             ("parquet+/mnt?host", "no KEY=VALUE"),
             ("parquet+/mnt?function=a&function=b", "stands once"),
             ("https://p.example/", "write pyroscope+https://HOST"),

@@ -3,18 +3,22 @@
 //! The shipper first stores which file it is about to write, and writes samples last. If it is
 //! killed in between, it checks at the next start whether the samples exist: no window is lost, and
 //! none is written twice.
+//!
+//! A file that cannot be written is written again as it is, with the same windows. So a store of
+//! which an answer was lost has the same file once, and not one with more windows later.
 
-use super::{Shipper, Turn, queue};
+use super::{NOT_ALLOWED_WAIT, Shipper, Turn, pace, queue};
 use crate::backoff::Backoff;
-use crate::config::{Kind, Sink};
+use crate::bucket::{Bucket, Retries};
+use crate::config::{self, Kind, Sink};
 use crate::dates::date_and_hour;
 use crate::failure::Failure;
-use crate::sinks::parquet::{self, Known, TableFile};
+use crate::sinks::parquet::{self, Known, TableFile, Target, Unwritten};
 use crate::spool::{self, Entry};
 use crate::state::{Plan, now};
 use crate::window::{Unreadable, Window};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A file is written this long after its time is over: the agent writes a window some seconds after
 /// its end.
@@ -23,16 +27,18 @@ const GRACE: Duration = Duration::from_secs(15);
 /// Maximum number of windows in one file: they are in memory together.
 const WINDOWS_MAX: usize = 120;
 
-/// A sink that is a folder.
+/// A sink that is a folder or a bucket.
 pub struct Files {
     shipper: Shipper,
-    dir: PathBuf,
+    target: Target,
     roll_ms: i64,
     backoff: Backoff,
     /// Stacks and frames that the day's files already have.
     known: Known,
     /// Windows for the next file, and their entries in the spool.
     open: Vec<(Entry, Window)>,
+    /// Whether the file of the open windows could not be written, and is to be written again.
+    is_due: bool,
     /// The last window after the open ones that the schedule leaves out, and how many it leaves out
     /// since the first open one.
     left_out: Option<Entry>,
@@ -41,21 +47,24 @@ pub struct Files {
 
 impl Files {
     pub fn new(shipper: Shipper, sink: &Sink) -> Result<Self, Failure> {
-        let Kind::Parquet { dir, roll } = &sink.kind else {
+        let Kind::Parquet { to, roll } = &sink.kind else {
             return Err(Failure::failed(format!("{} is no folder", sink.name)));
         };
-        let mut files = Self {
+        let target = match to {
+            config::Target::Folder(dir) => Target::Folder(dir.clone()),
+            config::Target::Bucket(url) => Target::Bucket(Bucket::open(url, Retries::ByCaller)?),
+        };
+        Ok(Self {
             shipper,
-            dir: dir.clone(),
+            target,
             roll_ms: roll.as_millis() as i64,
             backoff: Backoff::default(),
             known: Known::default(),
             open: Vec::new(),
+            is_due: false,
             left_out: None,
             left_out_count: 0,
-        };
-        files.finish_plan()?;
-        Ok(files)
+        })
     }
 
     pub fn shipper(&self) -> &Shipper {
@@ -64,6 +73,14 @@ impl Files {
 
     /// Reads one more window, or writes a file.
     pub fn turn(&mut self) -> Result<Turn, Failure> {
+        if self.is_due {
+            return self.write();
+        }
+        if self.open.is_empty()
+            && let Some(plan) = self.shipper.state.memory.plan.clone()
+        {
+            return self.finish(&plan);
+        }
         let next = match self.next()? {
             Some(next) => next,
             None if self.open.is_empty() => return Ok(Turn::Idle),
@@ -201,32 +218,37 @@ impl Files {
             first: first.number,
             last: self.left_out.as_ref().unwrap_or(last).number,
             windows: self.open.len() as u64,
-            left_out: std::mem::take(&mut self.left_out_count),
+            left_out: self.left_out_count,
             samples: self.open.iter().map(|it| it.1.total()).sum(),
             date,
             hour,
             name,
         };
-        let last = self.left_out.take().unwrap_or_else(|| last.clone());
+        let last = self.left_out.as_ref().unwrap_or(last).clone();
         let counts = &self.shipper.state.memory.counts;
         let lost = counts.lost;
         self.shipper.state.memory.plan = Some(plan.clone());
         self.shipper.state.write()?;
         let place = TableFile {
-            dir: &self.dir,
+            to: &self.target,
             date: &plan.date,
             hour: plan.hour,
             name: &plan.name,
         };
-        let windows: Vec<Window> = self.open.drain(..).map(|it| it.1).collect();
-        match parquet::write(
+        let begun = Instant::now();
+        let (entries, windows): (Vec<Entry>, Vec<Window>) = self.open.drain(..).unzip();
+        let written = parquet::write(
             &place,
             &windows,
             &self.shipper.labels,
             lost,
             &mut self.known,
-        ) {
+        );
+        match written {
             Ok(bytes) => {
+                self.is_due = false;
+                self.left_out = None;
+                self.left_out_count = 0;
                 self.shipper.state.memory.counts.bytes += bytes;
                 self.done(&plan, &last)?;
                 if self.shipper.state.clear_error() {
@@ -234,13 +256,34 @@ impl Files {
                 }
                 self.shipper.state.write()?;
                 self.backoff.reset();
+                if matches!(self.target, Target::Bucket(_)) {
+                    pace(bytes, begun);
+                }
                 Ok(Turn::Done)
             }
-            Err(error) => {
-                self.shipper.state.memory.counts.retries += 1;
-                let why = format!("cannot write into its folder: {error}");
-                self.shipper.fail(&why)?;
+            Err(unwritten) => {
+                self.open = entries.into_iter().zip(windows).collect();
+                self.is_due = true;
+                self.wait(unwritten)
+            }
+        }
+    }
+
+    /// Returns how long to wait after a failure.
+    fn wait(&mut self, unwritten: Unwritten) -> Result<Turn, Failure> {
+        self.shipper.state.memory.counts.retries += 1;
+        let place = match &self.target {
+            Target::Folder(_) => "cannot write into its folder".into(),
+            Target::Bucket(bucket) => format!("cannot write to {}", bucket.url()),
+        };
+        match unwritten {
+            Unwritten::Later(why) => {
+                self.shipper.fail(&format!("{place}: {why}"))?;
                 Ok(Turn::Wait(self.backoff.next(None)))
+            }
+            Unwritten::NotAllowed(why) => {
+                self.shipper.fail(&format!("{place}: {why}"))?;
+                Ok(Turn::Wait(NOT_ALLOWED_WAIT))
             }
         }
     }
@@ -259,26 +302,30 @@ impl Files {
 
     /// Completes what an earlier run was about to write: if the samples exist, the whole file was
     /// written.
-    fn finish_plan(&mut self) -> Result<(), Failure> {
-        let Some(plan) = self.shipper.state.memory.plan.clone() else {
-            return Ok(());
-        };
+    fn finish(&mut self, plan: &Plan) -> Result<Turn, Failure> {
         let place = TableFile {
-            dir: &self.dir,
+            to: &self.target,
             date: &plan.date,
             hour: plan.hour,
             name: &plan.name,
         };
-        if place.path("samples").exists() {
-            let last = Entry {
-                id: plan.id.clone(),
-                number: plan.last,
-                path: PathBuf::new(),
-            };
-            return self.done(&plan, &last);
+        match self.target.has(&place.path("samples")) {
+            Ok(true) => {
+                let last = Entry {
+                    id: plan.id.clone(),
+                    number: plan.last,
+                    path: PathBuf::new(),
+                };
+                self.done(plan, &last)?;
+            }
+            Ok(false) => {
+                self.shipper.state.memory.plan = None;
+                self.shipper.state.write()?;
+            }
+            // It is not known, and without that windows would be twice or lost.
+            Err(unwritten) => return self.wait(unwritten),
         }
-        self.shipper.state.memory.plan = None;
-        self.shipper.state.write()
+        Ok(Turn::Done)
     }
 }
 

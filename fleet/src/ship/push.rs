@@ -1,7 +1,7 @@
 //! Sends a window to a server: its requests one after the other, each until it is accepted or given
 //! up.
 
-use super::{Shipper, Turn, queue};
+use super::{NOT_ALLOWED_WAIT, Shipper, Turn, pace, queue};
 use crate::backoff::Backoff;
 use crate::encode::Piece;
 use crate::failure::Failure;
@@ -10,15 +10,9 @@ use crate::sinks::{Outcome, pyroscope};
 use crate::spool::Entry;
 use crate::state::now;
 use crate::window::{Unreadable, Window};
-use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum rate of one sink, as all hosts have much to send after an outage.
-const BYTES_PER_SECOND: u64 = 1_000_000;
-
-/// How long to wait if address, token or certificate are wrong, which only an administrator can
-/// change. The token's file is checked more often.
-const NOT_ALLOWED_WAIT: Duration = Duration::from_secs(60);
+/// How often the token's file is checked while nothing is accepted.
 const TOKEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// A sink that is a server.
@@ -250,10 +244,4 @@ impl Push {
 fn samples(window: &Window, pieces: &[Piece]) -> u64 {
     let samples = pieces.iter().flat_map(|piece| piece.samples(window));
     samples.map(|(_, value)| value).sum()
-}
-
-/// Waits until at least the time has passed that `bytes` take at [`BYTES_PER_SECOND`].
-fn pace(bytes: u64, begun: Instant) {
-    let least = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
-    thread::sleep(least.saturating_sub(begun.elapsed()));
 }

@@ -1,5 +1,5 @@
-//! Writes windows as files of Parquet, in a folder that an SQL engine reads (docs/fleet.md has the
-//! schema):
+//! Writes windows as files of Parquet, to a folder or to object storage, which an SQL engine reads
+//! (docs/fleet.md has the schema):
 //!
 //! ```text
 //! samples/date=2026-11-21/hour=14/HOST-ID-NUMBER.parquet
@@ -14,6 +14,8 @@
 mod known;
 /// The columns of each table.
 mod tables;
+/// Where files are written.
+mod target;
 
 use crate::config::Labels;
 use crate::window::Window;
@@ -22,11 +24,10 @@ use ::parquet::basic::{Compression, Encoding, ZstdLevel};
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::schema::types::ColumnPath;
 use arrow::array::RecordBatch;
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 pub use known::Known;
+pub use target::{Target, Unwritten};
 
 /// Level of compression: a higher one costs more time than it saves bytes.
 const ZSTD_LEVEL: i32 = 9;
@@ -46,9 +47,9 @@ const ENCODED: [(&str, &str, Encoding); 6] = [
 /// Maximum size of a page: the longer, the more of it is compressed together.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// The folder of a date's files, and the name of a file.
+/// The place of a date's files, and the name of a file.
 pub struct TableFile<'a> {
-    pub dir: &'a Path,
+    pub to: &'a Target,
     /// The date, for example `2026-11-21`.
     pub date: &'a str,
     pub hour: u32,
@@ -57,9 +58,9 @@ pub struct TableFile<'a> {
 }
 
 impl TableFile<'_> {
-    /// Returns the path of a table's file.
+    /// Returns the path of a table's file below the target.
     pub fn path(&self, table: &str) -> PathBuf {
-        let mut path = self.dir.join(table).join(format!("date={}", self.date));
+        let mut path = Path::new(table).join(format!("date={}", self.date));
         if table == "samples" {
             path.push(format!("hour={:02}", self.hour));
         }
@@ -76,39 +77,40 @@ pub fn write(
     labels: &Labels,
     lost_windows: u64,
     known: &mut Known,
-) -> io::Result<u64> {
+) -> Result<u64, Unwritten> {
     known.begin(place.date);
     // If something cannot be written, everything is written again, replacing these files.
     let before = std::mem::take(known);
     let mut bytes = 0;
-    bytes += put(place, "frames", tables::frames(windows, &before)?)?;
-    bytes += put(place, "stacks", tables::stacks(windows, &before)?)?;
-    bytes += put(place, "hosts", tables::hosts(windows, lost_windows)?)?;
-    bytes += put(place, "samples", tables::samples(windows, labels)?)?;
+    let mut files = Vec::new();
+    for (table, batch) in [
+        ("frames", tables::frames(windows, &before)?),
+        ("stacks", tables::stacks(windows, &before)?),
+        ("hosts", tables::hosts(windows, lost_windows)?),
+        ("samples", tables::samples(windows, labels)?),
+    ] {
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        let (file, path) = (encode(table, &batch)?, place.path(table));
+        bytes += file.len() as u64;
+        place.to.put(&path, file)?;
+        if matches!(table, "frames" | "stacks") {
+            files.extend(place.to.watched(&path));
+        }
+    }
     *known = before;
     known.add(
         windows.iter().flat_map(|it| &it.stacks),
         windows.iter().flat_map(|it| &it.frames),
-        ["stacks", "frames"].map(|it| place.path(it)),
+        files,
     );
     Ok(bytes)
 }
 
-/// Writes a file that gets its name only when it is complete; no file if there are no rows. Returns
-/// its size.
-fn put(place: &TableFile, table: &str, batch: RecordBatch) -> io::Result<u64> {
-    if batch.num_rows() == 0 {
-        return Ok(0);
-    }
-    let path = &place.path(table);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    // Engines ignore names that begin with a dot.
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(path.file_name().unwrap_or_default());
-    let part = folder.join(hidden);
-    let file = File::create(&part)?;
-    let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(io::Error::other)?;
+/// Returns the content of a file.
+fn encode(table: &str, batch: &RecordBatch) -> ::parquet::errors::Result<Vec<u8>> {
+    let level = ZstdLevel::try_new(ZSTD_LEVEL)?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_data_page_size_limit(PAGE_BYTES)
@@ -120,15 +122,9 @@ fn put(place: &TableFile, table: &str, batch: RecordBatch) -> io::Result<u64> {
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, *encoding);
     }
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build()))?;
-    writer.write(&batch)?;
-    let file = writer.into_inner()?;
-    file.sync_all()?;
-    let bytes = file.metadata()?.len();
-    fs::rename(&part, path)?;
-    // The name as well must survive a crash of the machine: the spool is not read again.
-    File::open(folder)?.sync_all()?;
-    Ok(bytes)
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties.build()))?;
+    writer.write(batch)?;
+    writer.into_inner()
 }
 
 #[cfg(test)]

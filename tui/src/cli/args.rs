@@ -323,7 +323,7 @@ pub struct Trace {
 pub struct Open {
     /// A recording, or - for standard input, also while it is being made; machines to sample now, as
     /// ssh://[USER@]HOST[:PORT][/PATH/TO/PROFTOP]; or what proftop-fleet has to fetch, as
-    /// pyroscope+https://HOST/?q=SELECTOR or parquet+DIR
+    /// pyroscope+https://HOST/?q=SELECTOR, parquet+DIR or parquet+s3://BUCKET/PREFIX
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// What to count: of a file that counts several things, such as alloc_space; of machines as

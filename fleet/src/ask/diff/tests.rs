@@ -1,7 +1,7 @@
 //! Comparisons of fleets that are generated, through the encoder of the sink `parquet`.
 
 use super::*;
-use crate::engine::{Bounds, Embedded, Folder};
+use crate::engine::{Bounds, Embedded, Folder, Place};
 use crate::generate::Fleet;
 use crate::sql::{Column as By, DataFusion};
 
@@ -21,7 +21,7 @@ const FLEET: Fleet = Fleet {
 fn compare(fleet: &Fleet) -> Vec<(String, Change, Change)> {
     let dir = tempfile::tempdir().unwrap();
     fleet.write(dir.path()).unwrap();
-    let folder = Folder::look(dir.path(), Span::default()).unwrap();
+    let folder = Folder::look(&Place::Folder(dir.path().into()), Span::default()).unwrap();
     let bounds = Bounds {
         memory_bytes: 256 << 20,
         rows_max: 10_000_000,

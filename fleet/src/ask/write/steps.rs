@@ -9,7 +9,7 @@
 //! are ordered, distinct rows, and the greatest of several names.
 
 use super::Made;
-use crate::engine::{Bounds, Embedded, Engine as _, Folder, Span, Table};
+use crate::engine::{Bounds, Embedded, Engine as _, Folder, Place, Span, Table};
 use crate::failure::{Failure, safe, shown};
 use std::fs;
 use std::io;
@@ -75,7 +75,7 @@ impl<'a> Steps<'a> {
                 fs::remove_dir_all(&between).map_err(|error| cannot_write(&between, &error))?;
                 return Ok(0);
             }
-            table = Table::of_files(made.table, files)?;
+            table = Table::of_files(&Place::Folder(between.clone()), made.table, files)?;
         }
         let engine = self.engine(together(table, others))?;
         let rows = write(&engine, made, span, folder)?;

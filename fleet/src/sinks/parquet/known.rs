@@ -44,20 +44,19 @@ impl Known {
         known.is_some_and(|it| *it >= frame.functions.len())
     }
 
-    /// Adds what was written to files.
+    /// Adds what was written to files, of which those are named that may disappear.
     pub fn add<'a>(
         &mut self,
         stacks: impl Iterator<Item = &'a Stack>,
         frames: impl Iterator<Item = &'a Frame>,
-        files: [PathBuf; 2],
+        files: Vec<PathBuf>,
     ) {
         self.stacks.extend(stacks.map(|it| it.id));
         for frame in frames {
             let names = self.frames.entry(frame.id).or_default();
             *names = (*names).max(frame.functions.len());
         }
-        self.files
-            .extend(files.into_iter().filter(|it| it.exists()));
+        self.files.extend(files);
     }
 }
 
@@ -85,11 +84,7 @@ mod tests {
                 .collect(),
         };
         let mut known = Known::default();
-        known.add(
-            [].iter(),
-            [frame(&["schedule"])].iter(),
-            [(); 2].map(|()| PathBuf::new()),
-        );
+        known.add([].iter(), [frame(&["schedule"])].iter(), Vec::new());
         assert!(known.has_frame(&frame(&["schedule"])));
         assert!(!known.has_frame(&frame(&["prepare_to_switch", "schedule"])));
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::window::{Frame, Function, Host, Kind, Service, Stack, ids};
+use std::fs::{self, File};
 
 /// A window with a stack of one frame for each address.
 fn window(number: u64, addresses: &[u64], name: Option<&str>) -> Window {
@@ -60,19 +61,20 @@ impl Written {
     }
 
     fn path(&self, date: &str, table: &str, name: &str) -> PathBuf {
-        let (dir, hour) = (self.folder.path(), 14);
+        let to = &Target::Folder(self.folder.path().into());
+        let hour = 14;
         let place = TableFile {
-            dir,
+            to,
             date,
             hour,
             name,
         };
-        place.path(table)
+        self.folder.path().join(place.path(table))
     }
 
-    fn write(&mut self, date: &str, name: &str, window: Window) -> io::Result<u64> {
+    fn write(&mut self, date: &str, name: &str, window: Window) -> Result<u64, Unwritten> {
         let place = TableFile {
-            dir: self.folder.path(),
+            to: &Target::Folder(self.folder.path().into()),
             date,
             hour: 14,
             name,

@@ -1,4 +1,4 @@
-//! `open pyroscope+https://…` and `open parquet+DIR`: proftop-fleet fetches the profile and writes it
+//! `open pyroscope+https://…`, `open parquet+DIR` and `open parquet+s3://…`: proftop-fleet fetches the profile and writes it
 //! to its standard output, from which we read it as from any other pipe. So proftop itself speaks to
 //! no network, and reads no Parquet.
 //!
