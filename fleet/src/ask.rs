@@ -44,7 +44,7 @@ pub enum Question {
     /// Write the stacks as a file that `proftop open` reads, or as a flame graph
     Flame(flame::Flame),
     /// Write a folder with the same samples in few files, which are read faster
-    Compact(write::Written),
+    Compact(write::Compact),
     /// Write what each service had in each hour, without its hosts: for years
     Rollup(write::Written),
 }
@@ -57,7 +57,7 @@ pub fn run(question: &Question) -> Result<(), Failure> {
         Question::Hosts(hosts) => hosts::run(hosts),
         Question::Diff(diff) => diff::run(diff),
         Question::Flame(flame) => flame::run(flame),
-        Question::Compact(written) => write::compact(written),
+        Question::Compact(compact) => write::compact(compact),
         Question::Rollup(written) => write::rollup(written),
     }
 }

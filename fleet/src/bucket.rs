@@ -4,15 +4,19 @@
 //! Credentials, the region and the address come from the environment, as for other programs that
 //! speak to S3, or from the machine that this runs on; see docs/fleet.md.
 
+/// Which objects of a folder count after it was compacted.
+mod compacted;
 /// Why there is no answer.
 mod trouble;
 /// The URL of a bucket.
 mod url;
 
+pub use compacted::{Compacted, Look, file_of, is_replaced, new_run};
+pub use object_store::UpdateVersion as Version;
 pub use trouble::Trouble;
 pub use url::BucketUrl;
 
-use crate::failure::{Failure, safe};
+use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -20,9 +24,11 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as Key;
 use object_store::{
     BackoffConfig, Certificate, ClientConfigKey, ClientOptions, GetOptions, GetRange, ObjectStore,
-    ObjectStoreExt as _, RetryConfig,
+    ObjectStoreExt as _, PutMode, RetryConfig, WriteMultipart,
 };
+use std::fs::File;
 use std::future::Future;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +41,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often, and how long, a question repeats a request that is not answered.
 const RETRIES_MAX: usize = 5;
 const RETRY_TIME: Duration = Duration::from_secs(30);
+
+/// Size of the parts in which a large object is written, and how many of them at the same time. A
+/// store takes 10,000 of them at most, which are 80 GB.
+const PART_BYTES: usize = 8 << 20;
+const PARTS_AT_ONCE: usize = 2;
 
 /// Number of requests at the same time.
 const AT_ONCE: usize = 32;
@@ -111,6 +122,98 @@ impl Bucket {
         self.wait(async {
             let put = self.store.put(&key, bytes.into()).await;
             put.map(drop).map_err(|error| Trouble::of(&error))
+        })
+    }
+
+    /// Writes an object if it has still this version, or is not there if it is `None`. `Changed` if
+    /// another one was faster.
+    pub fn put_if(
+        &self,
+        key: &Path,
+        bytes: Vec<u8>,
+        version: Option<Version>,
+    ) -> Result<(), Trouble> {
+        let key = self.key(key)?;
+        let mode = version.map_or(PutMode::Create, PutMode::Update);
+        self.wait(async {
+            let put = self.store.put_opts(&key, bytes.into(), mode.into()).await;
+            put.map(drop).map_err(|error| Trouble::of(&error))
+        })
+    }
+
+    /// Writes an object from a file of any size, in parts if it is large. It is there as a whole or
+    /// not at all.
+    pub fn put_file(&self, key: &Path, file: &Path) -> Result<(), Trouble> {
+        let unread =
+            |error: io::Error| Trouble::Later(format!("cannot read {}: {error}", shown(file)));
+        let key = self.key(key)?;
+        let mut from = File::open(file).map_err(unread)?;
+        let mut part = read_part(&mut from).map_err(unread)?;
+        self.wait(async {
+            if part.len() < PART_BYTES {
+                let put = self.store.put(&key, part.into()).await;
+                return put.map(drop).map_err(|error| Trouble::of(&error));
+            }
+            let upload = self.store.put_multipart(&key).await;
+            let upload = upload.map_err(|error| Trouble::of(&error))?;
+            let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+            while !part.is_empty() {
+                let room = upload.wait_for_capacity(PARTS_AT_ONCE).await;
+                if let Err(error) = room {
+                    // The store would keep the parts, and count them.
+                    let _ = upload.abort().await;
+                    return Err(Trouble::of(&error));
+                }
+                upload.put(part.into());
+                part = match read_part(&mut from) {
+                    Ok(part) => part,
+                    Err(error) => {
+                        let _ = upload.abort().await;
+                        return Err(unread(error));
+                    }
+                };
+            }
+            let finished = upload.finish().await;
+            finished.map(drop).map_err(|error| Trouble::of(&error))
+        })
+    }
+
+    /// Returns an object of at most `bytes_max`, and its version.
+    pub fn get(&self, key: &Path, bytes_max: u64) -> Result<(Bytes, Version), Trouble> {
+        let shown = self.shown(key);
+        let key = self.key(key)?;
+        self.wait(async {
+            let got = self.store.get(&key).await;
+            let got = got.map_err(|error| Trouble::of(&error))?;
+            if got.meta.size > bytes_max {
+                return Err(Trouble::NotAllowed(format!(
+                    "{shown} is larger than {} MB",
+                    bytes_max >> 20
+                )));
+            }
+            let version = Version {
+                e_tag: got.meta.e_tag.clone(),
+                version: got.meta.version.clone(),
+            };
+            let bytes = got.bytes().await.map_err(|error| Trouble::of(&error))?;
+            Ok((bytes, version))
+        })
+    }
+
+    /// Removes objects. One that is not there is no error.
+    pub fn remove(&self, keys: &[PathBuf]) -> Result<(), Trouble> {
+        let keys = keys.iter().map(|key| self.key(key));
+        let keys: Vec<Key> = keys.collect::<Result<_, _>>()?;
+        self.wait(async {
+            let keys = stream::iter(keys).map(Ok).boxed();
+            let mut removed = self.store.delete_stream(keys);
+            while let Some(one) = removed.next().await {
+                match one.map_err(|error| Trouble::of(&error)) {
+                    Err(Trouble::Missing) | Ok(_) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+            }
+            Ok(())
         })
     }
 
@@ -211,6 +314,13 @@ impl Bucket {
     }
 }
 
+/// Reads the next part of a file; less than a whole one only at its end.
+fn read_part(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut part = Vec::new();
+    file.take(PART_BYTES as u64).read_to_end(&mut part)?;
+    Ok(part)
+}
+
 /// What was made of the end of an object.
 pub enum End<T> {
     Read(T),
@@ -240,7 +350,7 @@ fn options() -> Result<ClientOptions, Failure> {
         };
         let pem = std::fs::read(&file).map_err(|error| mistake(error.to_string()))?;
         let certificates = Certificate::from_pem_bundle(&pem)
-            .map_err(|error| mistake(safe(&error.to_string()).into()))?;
+            .map_err(|error| mistake(safe(&error.to_string())))?;
         for certificate in certificates {
             options = options.with_root_certificate(certificate);
         }

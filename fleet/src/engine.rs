@@ -12,7 +12,7 @@ mod place;
 pub use clickhouse::{Address, ClickHouse};
 pub use embedded::{Bounds, Embedded};
 pub use files::{FILES_MAX, Folder, Span, Table, days, nothing};
-pub use place::Place;
+pub use place::{Place, is_parquet};
 
 use crate::failure::Failure;
 use crate::rows::Rows;

@@ -8,11 +8,13 @@
 
 /// A folder that gets its name only when it is complete.
 mod folder;
+/// Compacts objects of a bucket where they are.
+mod in_place;
 /// Writes a table from many files, some at a time.
 mod steps;
 
 use super::arguments::Source;
-use crate::bucket::BucketUrl;
+use crate::bucket::{BucketUrl, new_run};
 use crate::dates;
 use crate::engine::{self, Engine as _, FILES_MAX, Place, Span, Table};
 use crate::failure::{Failure, shown};
@@ -34,11 +36,21 @@ pub struct Written {
     #[command(flatten)]
     pub source: Source,
     /// The folder to write, which must not be there yet
-    #[arg(short, long, value_name = "FOLDER", required_unless_present = "print")]
+    #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// How many files are read at once: more are read in several steps
     #[arg(long, value_name = "FILES", default_value_t = AT_ONCE, value_parser = clap::value_parser!(u32).range(2..))]
     files_at_once: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct Compact {
+    #[command(flatten)]
+    written: Written,
+    /// Of object storage: put each hour and each day into one object in the place of many, while others write and
+    /// ask; only days that are in the time as a whole
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
 }
 
 /// Default of the number of files that are read at once. The engine opens them one after the other,
@@ -85,6 +97,11 @@ impl Made {
             .finish()
     }
 
+    /// Returns the name of the file.
+    fn file_name(&self) -> String {
+        format!("compact-{}.parquet", self.table)
+    }
+
     /// Returns the statement that writes the rows of a time range into a file.
     fn write(&self, dialect: &dyn Dialect, span: Span, place: &str) -> String {
         dialect.write(&self.rows(dialect, span), self.table, place)
@@ -104,10 +121,14 @@ fn condition(span: Span) -> String {
 }
 
 /// Rewrites the samples, one file for each hour.
-pub fn compact(written: &Written) -> Result<(), Failure> {
+pub fn compact(compact: &Compact) -> Result<(), Failure> {
+    let written = &compact.written;
     let span = written.source.span()?;
     if written.source.print {
         return written.print_all(&[STACKS, FRAMES, HOSTS, SAMPLES], span);
+    }
+    if compact.in_place {
+        return written.in_place(span);
     }
     written.each_day(span, |day, read| {
         let date = format!("date={}", dates::date_and_hour(day.begin_ms).0);
@@ -208,19 +229,38 @@ impl Written {
         super::print_statements(&self.source, &statements)
     }
 
+    /// Returns what is read.
+    fn place(&self) -> Result<Place, Failure> {
+        if !super::is_embedded(&self.source) {
+            return Err(Failure::usage(
+                "only the embedded engine writes files from here: take the SQL of --print to another one",
+            ));
+        }
+        Place::read(self.source.folder()?)
+    }
+
+    /// Compacts objects where they are.
+    fn in_place(&self, span: Span) -> Result<(), Failure> {
+        let place = self.place()?;
+        let name = format!("proftop-fleet-{}", new_run());
+        // It never gets its name, and is removed at the end.
+        let part = NewFolder::begin(&std::env::temp_dir().join(name))?;
+        let at_once = self.files_at_once as usize;
+        let steps = Steps::new(part.part(), at_once, self.source.bounds());
+        in_place::run(&place, span, &steps, part.part())
+    }
+
     /// Does something for each day that has samples, in a new folder.
     fn each_day(
         &self,
         span: Span,
         work: impl Fn(&Day<'_>, &mut Read) -> Result<Counts, Failure>,
     ) -> Result<(), Failure> {
-        if !super::is_embedded(&self.source) {
-            return Err(Failure::usage(
-                "only the embedded engine writes files from here: take the SQL of --print to another one",
-            ));
-        }
-        let place = &Place::read(self.source.folder()?)?;
-        let path = self.output.as_deref().unwrap_or(Path::new(""));
+        let place = &self.place()?;
+        let path = self
+            .output
+            .as_deref()
+            .ok_or_else(|| Failure::usage("the folder to write is missing: -o FOLDER"))?;
         if BucketUrl::is_meant(path) {
             return Err(Failure::usage(format!(
                 "{}: a folder is written, as object storage has no names that appear at once: copy the \

@@ -261,12 +261,7 @@ fn list(place: &Place, table: &str, span: Span, files_max: usize) -> Result<Vec<
             _ => vec![date],
         };
         for folder in inner {
-            files.extend(
-                place
-                    .entries(&folder)?
-                    .into_iter()
-                    .filter(|it| is_parquet(it)),
-            );
+            files.extend(place.files(&folder)?);
         }
         if files.len() > files_max {
             return Err(Failure::failed(format!(
@@ -284,12 +279,6 @@ fn list(place: &Place, table: &str, span: Span, files_max: usize) -> Result<Vec<
 fn named(path: &Path, key: &str) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     name.strip_prefix(key).map(String::from)
-}
-
-/// Whether it is a complete file of Parquet: incomplete files have names that begin with a dot.
-fn is_parquet(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    name.ends_with(b".parquet") && !name.starts_with(b".") && !name.starts_with(b"_")
 }
 
 /// Whether files may have windows of the time range `span`: files of `hours` hours of `date`,

@@ -1,7 +1,7 @@
 //! Where the tables of many machines are: in a folder, or below a prefix in a bucket of object
 //! storage. Paths of a bucket are keys.
 
-use crate::bucket::{Bucket, BucketUrl, Retries};
+use crate::bucket::{Bucket, BucketUrl, Look, Retries};
 use crate::failure::{Failure, shown};
 use std::fs;
 use std::io::ErrorKind;
@@ -62,6 +62,20 @@ impl Place {
         }
     }
 
+    /// Returns the files of a folder that count.
+    pub fn files(&self, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+        match self {
+            Self::Folder(_) => {
+                let files = self.entries(folder)?.into_iter();
+                Ok(files.filter(|it| is_parquet(it)).collect())
+            }
+            Self::Bucket(bucket) => match Look::at(bucket, folder, is_parquet) {
+                Ok(look) => Ok(look.current(folder)),
+                Err(trouble) => Err(trouble.failure(&self.shown(folder))),
+            },
+        }
+    }
+
     /// Returns what is directly in a folder, in any order. Empty if there is no such folder.
     pub fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         let failed = |error: std::io::Error| unlisted(&shown(folder), &error);
@@ -78,6 +92,12 @@ impl Place {
                 .map_err(|trouble| trouble.failure(&self.shown(folder))),
         }
     }
+}
+
+/// Whether it is a complete file of Parquet: incomplete files have names that begin with a dot.
+pub fn is_parquet(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.ends_with(b".parquet") && !name.starts_with(b".") && !name.starts_with(b"_")
 }
 
 fn unlisted(place: &str, error: &std::io::Error) -> Failure {

@@ -1,5 +1,5 @@
-"""A stand-in for object storage: moto's S3 in this process, and in front of it a server that passes requests on, or does
-what a store does that has failed. moto checks neither credentials nor rights, so such answers are made here."""
+"""A stand-in for object storage: moto's S3 in this process, and in front of it a server that passes requests on, or
+does what a store does that has failed. moto checks neither credentials nor rights, so such answers are made here."""
 
 import http.client
 import http.server
@@ -38,8 +38,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 class Store:
     """`fault(method, key, number)` says what becomes of a request, of which it is the `number`th: None to pass it on, a
-    name of ERRORS, `reset` to close the connection, `hang` to answer nothing, or `forget` to take it and close the
-    connection before the answer."""
+    name of ERRORS, `reset` to close the connection, `hang` to answer nothing, `forget` to take it and close the
+    connection before the answer, or `stall` to take it and answer nothing."""
 
     def __init__(self):
         self.moto = ThreadedMotoServer(port=0, verbose=False)
@@ -48,7 +48,7 @@ class Store:
         # All servers of a process have the same objects.
         self.direct("POST", "/moto-api/reset")
         self.fault = lambda method, key, number: None
-        self.requests, self.lock, self.over = [], threading.Lock(), threading.Event()
+        self.requests, self.lock, self.over, self.stalled = [], threading.Lock(), threading.Event(), False
         store = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -100,10 +100,13 @@ class Store:
             return self.reset(handler)
         if fault in ERRORS:
             status, more = ERRORS[fault]
-            document = f"<?xml version=\"1.0\"?><Error><Code>{fault}</Code><Message>No.</Message>{more}</Error>".encode()
+            document = f"<Error><Code>{fault}</Code><Message>No.</Message>{more}</Error>".encode()
             return self.send(handler, status, {"Content-Type": "application/xml"}, document, len(document))
         got, document = self.direct(handler.command, handler.path, body, dict(handler.headers))
-        if fault == "forget":
+        if fault == "stall":
+            self.stalled = True
+            self.over.wait()
+        if fault in ("stall", "forget"):
             return self.reset(handler)
         headers = {name: value for name, value in got.getheaders() if name.lower() not in
                    ("connection", "content-length", "transfer-encoding", "date", "server")}
@@ -145,6 +148,11 @@ class Store:
         """Copies the files of a folder."""
         for file in folder.rglob("*.parquet"):
             self.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{file.relative_to(folder)}", Body=file.read_bytes())
+
+    def clear(self):
+        for key in self.keys():
+            self.client.delete_object(Bucket=BUCKET, Key=key)
+        self.stalled = False
 
     def copy(self, prefix, folder):
         """Copies the objects of a prefix into a folder, hidden ones as well."""

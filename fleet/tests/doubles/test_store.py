@@ -297,10 +297,182 @@ class Reads(Case):
 
     def test_an_object_that_is_none_of_ours_is_named(self):
         key = "v1/samples/date=2026-11-21/hour=14/x.parquet"
-        for content in (b"no Parquet, but long enough to be some", b"", self.store.bytes(self.store.keys("v1/hosts")[0])):
+        of_hosts = self.store.bytes(self.store.keys("v1/hosts")[0])
+        for content in (b"no Parquet, but long enough to be some", b"", of_hosts):
             self.store.client.put_object(Bucket=store.BUCKET, Key=key, Body=content)
             said = self.ask("top", PLACE, code=1)
             self.assertIn(f"s3://profiles/{key} ", said)
+
+
+class Compacts(Case):
+    """`compact --in-place`: a folder has one object afterwards, and at no moment does a sample count twice or not."""
+
+    def setUp(self):
+        super().setUp()
+        self.make(self.data, 3)
+        self.store.fill(self.data, "v1")
+        self.expected = self.rows(self.data)
+
+    def make(self, folder, hosts, seed=7):
+        words = [folder, hosts, "70", "2", "20", "30", "2", "0.1", seed]
+        subprocess.run([MAKE_FLEET, *map(str, words)], check=True, capture_output=True)
+
+    def compact(self):
+        return self.ask("compact", PLACE, "--in-place").decode()
+
+    def check_one_each(self):
+        keys = self.store.keys("v1/")
+        folders = {key.rpartition("/")[0] for key in keys}
+        self.assertEqual(len(folders), 3 + 2)
+        for folder in folders:
+            inside = [key for key in keys if key.rpartition("/")[0] == folder]
+            self.assertEqual(len(inside), 2, inside)
+            self.assertEqual(inside[0], f"{folder}/_compacted.json.gz")
+            self.assertTrue(inside[1].startswith(f"{folder}/compacted-"), inside)
+
+    def late(self, host="host-00009"):
+        """Files of a host that come later, in the bucket and in the folder."""
+        other = self.folder / host
+        self.make(other, 1, seed=9)
+        for file in [*other.rglob("*.parquet")]:
+            name = file.name.replace("host-00000", host)
+            for place in (file.with_name(name), self.data / file.relative_to(other).with_name(name)):
+                if place != file:
+                    shutil.copy(file, place)
+            file.unlink()
+        self.store.fill(other, "v1")
+        self.expected = self.rows(self.data)
+
+    def test_each_hour_and_each_day_are_one_object(self):
+        self.assertIn("of 15 files, are in 2 files now", self.compact())
+        self.assertEqual(self.rows(PLACE), self.expected)
+        self.check_one_each()
+        for question, *words in [("hosts", "--function", "planted"), ("top", "--until", "2026-11-21T14:10")]:
+            self.assertEqual(self.rows(PLACE, question, *words), self.rows(self.data, question, *words))
+        # What other engines find by names, without the list, is right as well.
+        plain = self.store.copy("v1", self.folder / "copy")
+        self.assertEqual(self.rows(plain), self.expected)
+        # There is nothing more to do.
+        self.store.requests.clear()
+        self.compact()
+        self.assertFalse([it for it in self.store.requests if it[0] not in ("GET", "HEAD")], self.store.requests)
+        # What comes later is added.
+        self.late()
+        self.assertEqual(self.rows(PLACE), self.expected)
+        self.compact()
+        self.assertEqual(self.rows(PLACE), self.expected)
+        self.check_one_each()
+
+    def test_only_whole_days_and_only_object_storage(self):
+        said = self.ask("compact", PLACE, "--in-place", "--since", "2026-11-21T10:00", code=1)
+        self.assertIn("no day that is in that time as a whole", said)
+        self.assertIn("--in-place is of object storage", self.ask("compact", self.data, "--in-place", code=2))
+        self.assertIn("-o FOLDER", self.ask("compact", PLACE, code=2))
+        self.assertFalse([it for it in self.store.requests if it[0] not in ("GET", "HEAD")])
+
+    def test_killed_at_any_write_every_sample_counts_once(self):
+        # A folder takes three writes: the object, the list, and the removal of what they replace. The first folder
+        # has frames, and the fourth one samples.
+        for write in (1, 2, 3, 10, 11, 12):
+            # It is killed before the store has it, and after.
+            for fault in ("hang", "stall"):
+                self.store.clear()
+                self.store.fill(self.data, "v1")
+                seen = []
+                def at_write(method, key, number):
+                    if method in ("PUT", "POST"):
+                        seen.append(key)
+                        return fault if len(seen) == write else None
+                self.store.fault = at_write
+                words = [FLEET, "compact", PLACE, "--in-place"]
+                process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                self.processes.append(process)
+                self.wait("it writes", lambda: len(seen) == write)
+                if fault == "stall":
+                    self.wait("the store has it", lambda: self.store.stalled)
+                process.kill()
+                process.wait()
+                self.store.fault = lambda *_: None
+                self.assertEqual(self.rows(PLACE), self.expected, (write, fault))
+            self.compact()
+            self.assertEqual(self.rows(PLACE), self.expected, write)
+            self.check_one_each()
+        self.late()
+        self.compact()
+        self.assertEqual(self.rows(PLACE), self.expected)
+        self.check_one_each()
+
+    def test_who_asks_meanwhile_has_all_of_it_or_a_sentence(self):
+        self.store.fault = lambda method, key, number: time.sleep(0.5) if method != "GET" else None
+        asked, gone = 0, 0
+        process = subprocess.Popen([FLEET, "compact", PLACE, "--in-place"], stdout=subprocess.PIPE, text=True)
+        while process.poll() is None:
+            words = [FLEET, "top", PLACE, "--format", "json", "--top", "100000"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+            asked += 1
+            if done.returncode:
+                gone += 1
+                self.assertIn("ask again", done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1)
+            else:
+                self.assertEqual(json.loads(done.stdout)["samples"], self.expected[1])
+        process.stdout.close()
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.rows(PLACE), self.expected)
+        print("asked", asked, "times while it was compacted,", gone, "times without an answer", file=sys.stderr)
+
+    def test_of_two_at_once_none_loses_what_the_other_has(self):
+        for _ in range(4):
+            both = [subprocess.Popen([FLEET, "compact", PLACE, "--in-place"], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True) for _ in range(2)]
+            for process in both:
+                _, said = process.communicate(timeout=120)
+                if process.returncode:
+                    self.assertEqual((process.returncode, said.count("\n")), (1, 1), said)
+                    self.assertRegex(said, "has compacted it meanwhile|ask again")
+            self.assertEqual(self.rows(PLACE), self.expected)
+            self.late(f"host-1{len(self.expected[0]):04}")
+        self.compact()
+        self.assertEqual(self.rows(PLACE), self.expected)
+        self.check_one_each()
+
+    def test_a_store_that_fails_changes_nothing_or_everything(self):
+        for fault in ("AccessDenied", "SlowDown"):
+            for method in ("PUT", "POST"):
+                self.store.fault = lambda it, key, number: fault if it == method else None
+                self.ask("compact", PLACE, "--in-place", code=1)
+                self.store.fault = lambda *_: None
+                self.assertEqual(self.rows(PLACE), self.expected)
+                self.late(f"{fault}-{method}")
+        # The answer to the list is lost, but the list is there.
+        lost = []
+        def fault(method, key, number):
+            if method == "PUT" and key.endswith("_compacted.json.gz") and not lost:
+                return lost.append(key) or "forget"
+        self.store.fault = fault
+        self.compact()
+        self.assertEqual(len(lost), 1)
+        self.assertEqual(self.rows(PLACE), self.expected)
+        self.check_one_each()
+
+    def test_what_a_shipper_wrote_before_it_was_killed_is_not_written_once_more(self):
+        self.store.fault = lambda method, key, number: "forget" if "/samples/" in key and method == "PUT" else None
+        place = "s3://profiles/v3"
+        self.fill(1, 3, age=600)
+        self.configure(self.bucket(url=place))
+        self.ship(code=1)
+        self.fill(4, 2, age=300)
+        self.store.fault = lambda *_: None
+        # The first file and one of another host become one.
+        self.store.client.copy_object(Bucket=store.BUCKET, Key=self.store.keys("v3/samples/")[0] + ".parquet",
+                                      CopySource=f"{store.BUCKET}/" + self.store.keys("v3/samples/")[0])
+        other = self.rows(place)[1] // 2
+        self.ask("compact", place, "--in-place")
+        before = self.store.keys("v3/samples/")
+        self.assertTrue(all("compacted" in key for key in before), before)
+        self.ship()
+        self.assertEqual(self.rows(place)[1], self.total() + other)
+        self.assertEqual(self.status()["windows"], 5)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 
 use super::Made;
 use crate::engine::{Bounds, Embedded, Engine as _, Folder, Place, Span, Table};
-use crate::failure::{Failure, safe, shown};
+use crate::failure::{Failure, shown};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl<'a> Steps<'a> {
                 let place = between.join(format!("{level}-{number}"));
                 let engine = self.engine(together(part, others))?;
                 if write(&engine, made, span, &place)? > 0 {
-                    files.push(place.join(name(made)));
+                    files.push(place.join(made.file_name()));
                 }
             }
             if level > 0 {
@@ -126,13 +126,8 @@ pub fn write(engine: &Embedded, made: &Made, span: Span, folder: &Path) -> Resul
         let _ = fs::remove_dir(folder);
         return Ok(0);
     }
-    fs::rename(&part, folder.join(name(made))).map_err(failed)?;
+    fs::rename(&part, folder.join(made.file_name())).map_err(failed)?;
     Ok(rows)
-}
-
-/// The name of the file of a table.
-fn name(made: &Made) -> String {
-    format!("compact-{}.parquet", safe(made.table))
 }
 
 fn cannot_write(folder: &Path, error: &io::Error) -> Failure {

@@ -1,7 +1,7 @@
 //! Where files are written: a folder, or a bucket of object storage. In both a file is there as a
 //! whole or not at all, and replaces one of the same name.
 
-use crate::bucket::{Bucket, Trouble};
+use crate::bucket::{Bucket, Trouble, is_replaced};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -57,11 +57,14 @@ impl Target {
         }
     }
 
-    /// Whether there is a file.
+    /// Whether there is a file, or one that it was compacted to.
     pub fn has(&self, path: &Path) -> Result<bool, Unwritten> {
         match self {
             Self::Folder(dir) => Ok(dir.join(path).try_exists()?),
-            Self::Bucket(bucket) => Ok(bucket.has(&key(bucket, path))?),
+            Self::Bucket(bucket) => {
+                let key = key(bucket, path);
+                Ok(bucket.has(&key)? || is_replaced(bucket, &key)?)
+            }
         }
     }
 

@@ -1,0 +1,6 @@
+-- Each frame once, with a name if any file has one.
+SELECT frame_id, max(build_id) AS build_id, max(file_off) AS file_off, max(module) AS module,
+       max(function) AS function, max(file) AS file, max(line) AS line, inline_depth, max(kind) AS kind
+FROM frames
+GROUP BY frame_id, inline_depth
+ORDER BY frame_id, inline_depth
