@@ -15,19 +15,15 @@ use crate::terminal::TerminalGuard;
 use crate::terminal::ground::GroundKey;
 use crate::widgets::theme::Theme;
 use crate::{screen, terminal};
-use crossterm::event::{
-    Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
-};
+use crossterm::event::{Event as Input, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use engine::Command;
 use engine::snapshot::{Baseline, Snapshot, Span};
 use faults::{Fault, Patience};
-use futures_util::StreamExt;
 use profile::Filter;
 use rustix::process::Signal;
-use std::future::{pending, poll_fn};
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
@@ -40,6 +36,8 @@ mod editor;
 mod frames;
 /// Ends the program when the terminal is gone and the loop cannot notice it.
 mod hang_up;
+/// Keys and mouse events from the terminal.
+mod keys;
 /// When the screen first showed samples and names.
 mod milestones;
 /// The signals that end or stop a program, and the one that continues it.
@@ -52,6 +50,7 @@ pub mod writing;
 use answers::Workers;
 use frames::Frames;
 use hang_up::HangUp;
+use keys::Keys;
 use signals::{Caught, Signals};
 use themes::Colors;
 use writing::Writing;
@@ -139,7 +138,7 @@ pub async fn run(
         workers: Workers::start(options.sources)?,
         writing: Writing::new(),
         colors,
-        input: Some(EventStream::new()),
+        keys: Some(Keys::new()),
         signals,
         feed: Some(feed),
         control,
@@ -162,7 +161,7 @@ struct Run {
     workers: Workers,
     writing: Writing,
     /// Keys and mouse events. `None` while another program has the terminal.
-    input: Option<EventStream>,
+    keys: Option<Keys>,
     signals: Signals,
     /// The snapshots. `None` once the engine has ended; its last snapshot stays on the screen.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
@@ -248,7 +247,7 @@ impl Run {
             let woken = tokio::select! {
                 biased;
                 caught = self.signals.next() => Woken::Signal(caught),
-                input = next_input(&mut self.input) => Woken::Input(input),
+                input = next_input(&mut self.keys) => Woken::Input(input),
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
                 answer = self.workers.answered() => Woken::Answer(answer),
                 event = self.writing.told() => Woken::Told(event),
@@ -319,7 +318,10 @@ impl Run {
             if exit.is_some() {
                 return Ok(exit);
             }
-            next = self.waiting_input().await;
+            next = match &mut self.keys {
+                Some(keys) => keys.waiting().await,
+                None => None,
+            };
         }
         Ok(None)
     }
@@ -343,19 +345,6 @@ impl Run {
                 Ok(None)
             }
         }
-    }
-
-    /// Returns input that is ready already. The outer `None` means that there is none. The stream
-    /// is polled with the waker of this task: it stores the first waker that it returned `Pending`
-    /// to, so that with a waker that does nothing the next key would only be noticed at the next
-    /// tick.
-    async fn waiting_input(&mut self) -> Option<Option<io::Result<Input>>> {
-        let input = self.input.as_mut()?;
-        poll_fn(|context| match input.poll_next_unpin(context) {
-            Poll::Ready(input) => Poll::Ready(Some(input)),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await
     }
 
     /// Turns a click on a column head, on a frame above the zoomed one or on a step of the path
@@ -536,20 +525,11 @@ impl Run {
 
 /// Waits for the next key, mouse event or size. Waits forever while another program has the
 /// terminal.
-async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<Input>> {
-    let Some(input) = input else {
-        return pending().await;
-    };
-    // A read from a terminal that is gone returns 0 bytes at once, and the stream then reads again
-    // and again without ever returning. So it is not polled once the terminal is gone.
-    poll_fn(|cx| {
-        if terminal::is_gone() {
-            Poll::Ready(None)
-        } else {
-            input.poll_next_unpin(cx)
-        }
-    })
-    .await
+async fn next_input(keys: &mut Option<Keys>) -> Option<io::Result<Input>> {
+    match keys {
+        Some(keys) => keys.next().await,
+        None => pending().await,
+    }
 }
 
 /// Waits for the next snapshot. Returns false when the engine has ended.

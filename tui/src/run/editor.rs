@@ -1,8 +1,8 @@
 //! Runs the user's *editor*, which gets the terminal until it ends. It is started without a shell,
 //! so that a path is an argument and nothing else.
 
+use super::keys::Keys;
 use super::{Event, Run};
-use crossterm::event::EventStream;
 use probe::privilege::UserRights;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ impl Run {
         };
         self.leave().await;
         // Our reader would take keys from the editor.
-        self.input = None;
+        self.keys = None;
         let mut editor = Command::new(&program);
         editor.args(arguments);
         // Under sudo the editor runs as the user, and so does all that it opens or starts.
@@ -40,7 +40,7 @@ impl Run {
         };
         // Keys in the editor, such as ^C, have also sent signals to this process.
         self.signals.forget();
-        self.input = Some(EventStream::new());
+        self.keys = Some(Keys::new());
         self.guard.enter()?;
         self.handle_quiet_event(Event::Edited(edited))?;
         self.repaint()
