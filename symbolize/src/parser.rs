@@ -7,6 +7,7 @@
 //!            ── OpenedLines ─ Order: open files, offsets ──► debug information
 //! code view  ── OpenedCode ── Order: open files, address ──► instructions and their lines
 //! naming     ── OpenedJit ─── Order: maps, addresses ──────► maps of generated code
+//! doctor     ── facts_order ─ Order: an open file ─────────► what it offers
 //! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
 //! ```
@@ -41,6 +42,8 @@
 //! | `jit_order` | encoding of questions about such names, and of their answers |
 //! | `code_names` | such names, read in this process or in another |
 //! | `any_answer` | checks of decoding, for random bytes |
+//! | `file_facts` | what a file offers: names, and stacks that can be walked |
+//! | `facts_order` | a question for that, and its answer |
 //! | `python_order` | a question about Python in a file, and its answer |
 //! | `table_order` | encoding of a question for the unwind table of a file |
 
@@ -50,7 +53,9 @@ mod chain;
 mod code_answer;
 mod code_names;
 mod code_order;
+pub mod facts_order;
 mod file_code;
+mod file_facts;
 mod file_lines;
 mod first_looks;
 mod jit_order;
@@ -86,6 +91,7 @@ pub use code_answer::CodeAnswer;
 pub use code_names::CodeNames;
 use code_order::CodeOrder;
 pub use file_code::FileCode;
+pub use file_facts::{FileFacts, SymbolTable};
 pub use file_lines::FileLines;
 use first_looks::FirstLooks;
 use jit_order::JitQuestion;
@@ -151,6 +157,7 @@ impl Parser {
                 Ok(self.maps.answer(number, &question))
             }
             Work::Python => python_order::answer(message, files),
+            Work::Facts => facts_order::answer(message, files, way),
             Work::Code => {
                 let order = CodeOrder::read(message, files, way).ok_or(Reason::Refused)?;
                 self.code.answer(number, order)

@@ -36,7 +36,7 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 8] = [
+const WORKS: [&str; 9] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
@@ -44,6 +44,7 @@ const WORKS: [&str; 8] = [
     Work::JitNames.name(),
     Work::Python.name(),
     Work::Code.name(),
+    Work::Facts.name(),
     READING_HEADERS,
 ];
 

@@ -50,10 +50,8 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
                     _ = rustix::process::setpriority_process(None, nice);
                 }
                 faults::catch(work.name(), || match work {
-                    Work::Names | Work::Lines | Work::JitNames | Work::Python | Work::Code => {
-                        parser.perform(work, file, files, message, &way)
-                    }
                     Work::Tables | Work::WantedTables => make_table(message, files, &way),
+                    work => parser.perform(work, file, files, message, &way),
                 })
             }
             None => Ok(Err(Reason::Refused)),
@@ -76,7 +74,12 @@ fn nice(work: Work) -> Option<i32> {
     match work {
         // On a busy machine a process of low priority would take seconds for what takes a tenth
         // of one.
-        Work::Names | Work::WantedTables | Work::JitNames | Work::Python | Work::Code => None,
+        Work::Names
+        | Work::WantedTables
+        | Work::JitNames
+        | Work::Python
+        | Work::Code
+        | Work::Facts => None,
         Work::Tables => Some(5),
         Work::Lines => Some(19),
     }

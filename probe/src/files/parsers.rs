@@ -238,14 +238,20 @@ fn for_whom(work: Work) -> For {
         | Work::Tables
         | Work::WantedTables
         | Work::JitNames
-        | Work::Python => For::Parsing,
+        | Work::Python
+        | Work::Facts => For::Parsing,
     }
 }
 
 /// Maximum time for such work by the clock.
 fn time(work: Work) -> Duration {
     match work {
-        Work::Names | Work::WantedTables | Work::JitNames | Work::Python | Work::Code => TIME,
+        Work::Names
+        | Work::WantedTables
+        | Work::JitNames
+        | Work::Python
+        | Work::Code
+        | Work::Facts => TIME,
         Work::Tables | Work::Lines => TIME_BEHIND_OTHERS,
     }
 }
@@ -256,7 +262,7 @@ fn patience(work: Work) -> Duration {
     match work {
         Work::Names | Work::Lines | Work::JitNames | Work::Code => PATIENCE,
         // Such a parser keeps nothing of one file that would help with the next.
-        Work::Tables | Work::WantedTables | Work::Python => Duration::ZERO,
+        Work::Tables | Work::WantedTables | Work::Python | Work::Facts => Duration::ZERO,
     }
 }
 

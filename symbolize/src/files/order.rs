@@ -25,11 +25,13 @@ pub enum Work {
     Python,
     /// The code of functions: instructions and their lines.
     Code,
+    /// What a file offers: names of functions, and stacks that can be walked.
+    Facts,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 7] = [
+    pub const ALL: [Work; 8] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
@@ -37,6 +39,7 @@ impl Work {
         Work::JitNames,
         Work::Python,
         Work::Code,
+        Work::Facts,
     ];
 
     /// Name of the task, for error messages.
@@ -48,6 +51,7 @@ impl Work {
             Work::JitNames => "reading maps of generated code",
             Work::Python => "looking for Python in a file",
             Work::Code => "finding code",
+            Work::Facts => "finding out what a file offers",
         }
     }
 }

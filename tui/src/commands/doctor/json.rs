@@ -1,12 +1,12 @@
 //! `doctor --json`: one object, described in `docs/doctor-json.md`. A field is
 //! never removed or given another meaning without a new schema number.
 
-use super::elf::Symbols;
 use super::process::{ModuleFacts, OnDisk, ProcessFacts, SampledFacts};
 use super::{Diagnosis, Section, level_word};
 use crate::failure::Failure;
 use probe::features::Level;
 use serde::Serialize;
+use symbolize::parser::SymbolTable;
 use symbolize::sanitize::is_unsafe;
 
 /// Version of the format. It goes up when a field changes its meaning or is removed.
@@ -187,9 +187,9 @@ fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
         },
         build_id: elf.and_then(|elf| elf.build_id.as_deref()),
         symbols: elf.map(|elf| match elf.symbols {
-            Symbols::Symtab => "symtab",
-            Symbols::Dynsym => "dynsym",
-            Symbols::None => "none",
+            SymbolTable::Symtab => "symtab",
+            SymbolTable::Dynsym => "dynsym",
+            SymbolTable::None => "none",
         }),
         debug_file: elf.map(|_| module.has_debug_file),
         eh_frame: elf.map(|elf| elf.has_eh_frame),

@@ -5,7 +5,7 @@ mod maps;
 mod python;
 mod sampled;
 
-use super::elf::{ElfFacts, Symbols, inspect_elf};
+use super::elf::{ElfFacts, inspect_elf};
 use crate::advice::{Advice, Adviser, Code, Means};
 use crate::failure::Failure;
 use crate::failure::rights::Invocation;
@@ -20,8 +20,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use symbolize::debug_file::{self, DebugFiles};
-use symbolize::object::Object;
+use symbolize::parser::SymbolTable;
 use symbolize::{FileSource, Files, Reason, sanitize};
 
 /// Maximum number of files that are examined. A process maps a few hundred at most; a hostile one
@@ -70,7 +69,7 @@ pub struct ModuleFacts {
 impl ModuleFacts {
     /// Whether functions have no names, in a file that matters.
     fn lacks_names(&self) -> bool {
-        let lacks = |elf: &ElfFacts| elf.symbols != Symbols::Symtab && self.matters(elf);
+        let lacks = |elf: &ElfFacts| elf.symbols != SymbolTable::Symtab && self.matters(elf);
         self.elf.as_ref().is_ok_and(lacks) && !self.has_debug_file
     }
 
@@ -302,9 +301,9 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts
     }
     let symbols = match elf.symbols {
         _ if module.has_debug_file => "debug file found (all functions)",
-        Symbols::Symtab => ".symtab (all functions)",
-        Symbols::Dynsym => "stripped: only exported functions have names",
-        Symbols::None => "stripped: functions have no names",
+        SymbolTable::Symtab => ".symtab (all functions)",
+        SymbolTable::Dynsym => "stripped: only exported functions have names",
+        SymbolTable::None => "stripped: functions have no names",
     };
     let mut words = vec![symbols.to_owned(), unwinding(elf)];
     if let Some(stacks) = all_whole.filter(|_| has_few_rules) {
@@ -322,7 +321,7 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts
     let unnamed = sampled.and_then(|sampled| sampled.words_of(&module.path));
     words.extend(unnamed.map(|share| format!("without a name: {share}")));
     let what = format!("{name}: {}", words.join(", "));
-    let finding = if module.lacks_names() && elf.symbols == Symbols::None {
+    let finding = if module.lacks_names() && elf.symbols == SymbolTable::None {
         Finding::warn("process-module", what)
     } else {
         Finding::ok("process-module", what)
@@ -396,28 +395,16 @@ fn inspect_module(
         pid: Some(pid),
         ..FileSource::new(&path)
     };
-    let has_debug_file = file
-        .as_ref()
-        .is_ok_and(|file| has_debug_file(&source, file));
+    let elf = file.and_then(|file| inspect_elf(&file, &source));
+    let has_debug_file = elf.as_ref().is_ok_and(|elf| elf.has_debug_file);
     ModuleFacts {
-        elf: file.and_then(|file| inspect_elf(&file, &source)),
+        elf,
         path,
         on_disk,
         has_debug_file,
         advice: None,
         is_sampled: false,
     }
-}
-
-/// Whether there is debug information besides the file's own: a separate file that fits, or
-/// compressed symbols (`.gnu_debugdata`) in it.
-fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
-    let Ok(object) = Object::read(file) else {
-        return false;
-    };
-    let files = probe::files::of_targets();
-    let found = DebugFiles::of(source, &files).separate(&object);
-    found.is_some() || matches!(debug_file::mini(&object, &files), Ok(Some(_)))
 }
 
 /// Returns the first mapping of each file. If a file was replaced between two mappings, its path

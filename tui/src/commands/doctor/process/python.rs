@@ -5,9 +5,10 @@ use super::sampled::SampledFacts;
 use crate::words::units::{count, counted};
 use probe::PerfSource;
 use probe::features::Finding;
-use symbolize::object::{Object, Summary};
+use std::fs::File;
+use symbolize::parser::python_order;
 use symbolize::python::{Build, Interpreter, Lack, Layout, Version, memory_of, read_threads};
-use symbolize::{FileOffset, Files, Mapping, ProcessAddr, Reason};
+use symbolize::{FileOffset, FileSource, Files, Mapping, ProcessAddr, Reason};
 
 /// The maximum number of threads that are counted.
 const THREADS_MAX: usize = 16_384;
@@ -29,12 +30,8 @@ pub struct PythonFacts {
 pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<PythonFacts> {
     mappings.iter().find_map(|mapping| {
         let name = mapping.path.as_ref()?.file_name()?.as_encoded_bytes();
-        let file = way.open_mapping(pid, mapping.range).ok()?;
-        let object = Object::read(&file).ok()?;
-        if !Interpreter::may_be(&Summary::of(&object), name) {
-            return None;
-        }
-        let interpreter = Interpreter::find(&object, name).ok()??;
+        let file = file_that_may_be(pid, mapping, name, way)?;
+        let interpreter = python_order::ask(file, name, way).ok()?.interpreter?;
         let place = Mapping {
             start: ProcessAddr(mapping.range.0),
             end: ProcessAddr(mapping.range.1),
@@ -47,6 +44,21 @@ pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<Python
             threads: threads(pid, interpreter.version, runtime, way),
         })
     })
+}
+
+/// Opens a mapped file, unless its headers say that it is no interpreter. Those of a file whose path
+/// is gone are not read.
+fn file_that_may_be(pid: u32, mapping: &CodeMapping, name: &[u8], way: &Files) -> Option<File> {
+    let source = FileSource {
+        pid: Some(pid),
+        range: Some(mapping.range),
+        ..FileSource::new(mapping.path.as_ref()?)
+    };
+    match way.open_summarized(&source) {
+        Ok((file, Ok(summary))) => Interpreter::may_be(&summary, name).then_some(file),
+        Ok((_, Err(_))) => None,
+        Err(_) => way.open_mapping(pid, mapping.range).ok(),
+    }
 }
 
 /// Counts the threads that the interpreter lists in the memory of the process.

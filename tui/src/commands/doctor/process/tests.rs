@@ -8,7 +8,7 @@ fn unsampled(_: u32) -> Sampled {
     Err("this is a test".into())
 }
 
-fn elf(symbols: Symbols) -> ElfFacts {
+fn elf(symbols: SymbolTable) -> ElfFacts {
     ElfFacts {
         is_64_bit: true,
         build_id: Some("9f31".into()),
@@ -16,6 +16,7 @@ fn elf(symbols: Symbols) -> ElfFacts {
         has_eh_frame: true,
         walkable: Ok(0.99),
         code_bytes: 1 << 20,
+        has_debug_file: false,
     }
 }
 
@@ -118,7 +119,7 @@ fn a_pipe_in_the_place_of_a_file_does_not_hold_us_up() {
 
 #[test]
 fn modules_are_judged_by_what_is_lost() {
-    let fine = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::Symtab))), None);
+    let fine = judge_module(&module(OnDisk::Same, Ok(elf(SymbolTable::Symtab))), None);
     assert_eq!(fine.level, Level::Ok);
     assert_eq!(
         fine.what,
@@ -129,20 +130,20 @@ fn modules_are_judged_by_what_is_lost() {
             OnDisk::Same,
             Ok(ElfFacts {
                 walkable: Ok(0.0),
-                ..elf(Symbols::Symtab)
+                ..elf(SymbolTable::Symtab)
             }),
         ),
         None,
     );
     assert_eq!(bare.level, Level::Warn);
     assert!(bare.what.contains("no unwind information"), "{}", bare.what);
-    let stripped = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::None))), None);
+    let stripped = judge_module(&module(OnDisk::Same, Ok(elf(SymbolTable::None))), None);
     assert_eq!(stripped.level, Level::Warn);
     assert!(stripped.what.contains("stripped"));
     let empty = ElfFacts {
         walkable: Ok(0.0),
         code_bytes: 300,
-        ..elf(Symbols::None)
+        ..elf(SymbolTable::None)
     };
     let mut empty = module(OnDisk::Same, Ok(empty));
     let finding = judge_module(&empty, None);
@@ -152,7 +153,7 @@ fn modules_are_judged_by_what_is_lost() {
     assert_eq!(finding.level, Level::Warn, "time is spent in it");
     let mut sampled = SampledFacts::example();
     if let Ok(elf) = &mut empty.elf {
-        elf.symbols = Symbols::Symtab;
+        elf.symbols = SymbolTable::Symtab;
         elf.walkable = Ok(0.4);
     }
     let finding = judge_module(&empty, Some(&sampled));
@@ -169,7 +170,7 @@ fn modules_are_judged_by_what_is_lost() {
     let frames = judge_module(
         &ModuleFacts {
             path: path.into(),
-            ..module(OnDisk::Same, Ok(elf(Symbols::None)))
+            ..module(OnDisk::Same, Ok(elf(SymbolTable::None)))
         },
         Some(&sampled),
     );
@@ -180,12 +181,15 @@ fn modules_are_judged_by_what_is_lost() {
     let with_debug_file = judge_module(
         &ModuleFacts {
             has_debug_file: true,
-            ..module(OnDisk::Same, Ok(elf(Symbols::None)))
+            ..module(OnDisk::Same, Ok(elf(SymbolTable::None)))
         },
         None,
     );
     assert_eq!(with_debug_file.level, Level::Ok);
-    let replaced = judge_module(&module(OnDisk::Replaced, Ok(elf(Symbols::Dynsym))), None);
+    let replaced = judge_module(
+        &module(OnDisk::Replaced, Ok(elf(SymbolTable::Dynsym))),
+        None,
+    );
     assert!(
         replaced
             .what
