@@ -99,6 +99,15 @@ fn caches() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
+/// Threads that look at processes.
+const LOOKING: [&str; 5] = ["titles", "python", "open waits", "locks", "sites"];
+
+/// Whether the threads that look at processes are confined, as far as there are any.
+fn who_looks_is_confined(threads: &BTreeMap<String, Vec<Status>>) -> bool {
+    let all = LOOKING.iter().filter_map(|name| threads.get(*name));
+    all.flatten().all(Status::is_filtered)
+}
+
 fn sampling(caches: &Path) -> test_support::Process {
     let mut command = proftop(&["-b", "-d", "0.5", "--format", "json"]);
     command.env("PROFTOP_CACHE", caches);
@@ -120,6 +129,8 @@ fn each_thread_has_the_rights_of_its_work_and_no_more() {
         let of = |name: &str| threads.get(name).into_iter().flatten();
         is_there
             && of("naming").chain(of("tables")).all(Status::is_filtered)
+            && threads.contains_key("titles")
+            && who_looks_is_confined(&threads)
             && of("model")
                 .chain(of("proftop"))
                 .all(|own| own.permitted() & BPF == 0)
@@ -146,7 +157,9 @@ fn so_have_those_of_the_screen() {
         let threads = threads(pid);
         let of = |name: &str| threads.get(name).into_iter().flatten();
         let all = |name: &&str| threads.contains_key(*name) && of(name).all(Status::is_filtered);
-        NAMED.iter().all(all) && of("model").all(|own| own.permitted() & BPF == 0)
+        NAMED.iter().all(all)
+            && who_looks_is_confined(&threads)
+            && of("model").all(|own| own.permitted() & BPF == 0)
     });
     check(pid);
     terminal.press(b"q");
@@ -179,6 +192,11 @@ fn check(pid: u32) {
                         0,
                         "{name}: {permitted:x}"
                     );
+                    assert!(status.is_filtered(), "{name}");
+                }
+                name if LOOKING.contains(&name) => {
+                    let looking = SYS_PTRACE | DAC_READ_SEARCH | SYSLOG;
+                    assert_eq!(permitted & !looking, 0, "{name}: {permitted:x}");
                     assert!(status.is_filtered(), "{name}");
                 }
                 _ => {

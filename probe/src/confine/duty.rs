@@ -22,7 +22,8 @@ pub enum Duty {
     Showing,
     /// Having a process without rights read recordings, and writing what it makes of them.
     Relaying,
-    /// Reading process data in /proc.
+    /// Reading process data in /proc, and structures that readers have read from memory. Like
+    /// parsing, it starts no program and communicates with no other process.
     Looking,
     /// Parsing untrusted data: symbols, debug information, unwind tables. Starts no program, and
     /// communicates with no other process.
@@ -101,7 +102,10 @@ pub fn thread(duty: Duty) {
         capabilities::drop_ambient();
     }
     _ = capabilities::keep(capabilities_for(duty));
-    if duty == Duty::Parsing {
+    // Without readers, threads that look at processes read their memory themselves, which the filter
+    // forbids.
+    let has_readers = || HAS_READERS.load(Ordering::Relaxed);
+    if duty == Duty::Parsing || duty == Duty::Looking && has_readers() {
         start_nothing();
     }
 }
