@@ -29,6 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// for each build of a program. For larger files only the requested units are read.
 const WHOLE_BYTES_MAX: usize = 16 << 20;
 
+/// The same for a table that cannot be stored on disk, so that all of it is in memory. It is up to
+/// three times as large.
+const WHOLE_IN_MEMORY_BYTES_MAX: usize = 1 << 20;
+
 /// Maximum memory of debug information per file. A profiler must stay small compared with what it
 /// observes: functions in larger units have names, but no lines.
 pub const DEBUG_BYTES_MAX: u64 = 48 << 20;
@@ -294,7 +298,13 @@ impl Worker {
             return without_lines(request);
         };
         let is_known = self.unfinished.iter().any(|known| known.is(&lines));
-        if !is_known && !lines.is_finished() && lines.unread_bytes() <= WHOLE_BYTES_MAX {
+        let is_kept = lines.may_be_kept() && self.symbolizer.tables().is_some();
+        let whole_max = if is_kept {
+            WHOLE_BYTES_MAX
+        } else {
+            WHOLE_IN_MEMORY_BYTES_MAX
+        };
+        if !is_known && !lines.is_finished() && lines.unread_bytes() <= whole_max {
             if self.unfinished.is_empty() {
                 self.since = Instant::now();
             }

@@ -37,6 +37,15 @@ impl FileLines {
         }
     }
 
+    /// Whether a cache can keep the table of the whole file. It cannot if nothing identifies the file,
+    /// or if it was written just before it was opened.
+    pub fn may_be_kept(&self) -> bool {
+        match self {
+            FileLines::Here(lines) => lines.key().is_some(),
+            FileLines::Elsewhere(lines) => lines.key().is_some(),
+        }
+    }
+
     /// Maximum number of bytes of debug information that are still to be read, from the last
     /// answer.
     pub fn unread_bytes(&self) -> usize {
