@@ -12,6 +12,7 @@ use crate::shares::NOBODY;
 use crate::sideband::record::{Event, Identity, Map, What};
 use crate::titles::{Title, Titles, Whose};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::sanitize;
@@ -19,6 +20,9 @@ use symbolize::sanitize;
 /// How long a process is remembered after its exit: its last samples may still be queued, and exec
 /// of the same pid looks like an exit for a moment.
 const REMEMBERED_NS: u64 = 10_000_000_000;
+
+/// How long all processes are looked for after reports of ends were lost.
+const DOUBTED_NS: u64 = 5_000_000_000;
 
 /// Minimum interval at which the mappings of a process are read again when an address is in none of
 /// them.
@@ -58,6 +62,8 @@ pub struct ProcessTable {
     scans: HashMap<u32, Duration>,
     /// When the processes ended whose end was read with the events of this turn.
     ends: HashMap<u32, u64>,
+    /// Until when all processes are looked for, because some ends were not reported.
+    doubted_until_ns: u64,
     /// The modules of all mappings.
     pub modules: Modules,
     /// The ancestors of processes.
@@ -76,6 +82,10 @@ pub struct Process {
     /// Number of execs since the process was first seen.
     execs: u32,
     exited_ns: Option<u64>,
+    /// Whether its main thread has ended: nothing is reported when its other threads end.
+    is_headless: bool,
+    /// Whether /proc did not have it when it was last looked for there.
+    is_missing: bool,
     /// How many more files may be opened for it, until /proc is read again.
     may_open: usize,
     /// When /proc was read: earlier events are already contained in the result.
@@ -101,6 +111,7 @@ impl ProcessTable {
             titles: Titles::read_by(crate::files::for_those_aside()),
             scans: HashMap::new(),
             ends: HashMap::new(),
+            doubted_until_ns: 0,
             modules: Modules::new(),
             lineages: Lineages::default(),
         }
@@ -155,7 +166,8 @@ impl ProcessTable {
                 self.rename(*pid, comm, *exec, event.time_ns);
             }
             What::Map(map) => self.map(map, event.time_ns),
-            What::Comm { .. } | What::Exit { .. } | What::Lost(_) => {}
+            What::Lost(_) => self.doubted_until_ns = event.time_ns.saturating_add(DOUBTED_NS),
+            What::Comm { .. } | What::Exit { .. } => {}
         }
     }
 
@@ -311,18 +323,42 @@ impl ProcessTable {
         std::mem::take(&mut self.changes)
     }
 
-    /// Removes processes that ended long ago.
-    pub fn sweep(&mut self, now_ns: u64) {
+    /// Removes processes that ended long ago, and returns their numbers. Has to be called about once
+    /// a second.
+    pub fn sweep(&mut self, now_ns: u64) -> Vec<u32> {
+        self.end_those_missing(now_ns);
         let modules = &mut self.modules;
-        self.by_pid.retain(|_, process| {
-            let long_gone = process
+        let gone = self.by_pid.extract_if(|_, process| {
+            process
                 .exited_ns
-                .is_some_and(|exited_ns| now_ns.saturating_sub(exited_ns) > REMEMBERED_NS);
-            if long_gone {
-                modules.forget_process(process.id);
-            }
-            !long_gone
+                .is_some_and(|exited_ns| now_ns.saturating_sub(exited_ns) > REMEMBERED_NS)
         });
+        let forgotten = gone.map(|(pid, process)| {
+            modules.forget_process(process.id);
+            pid
+        });
+        forgotten.collect()
+    }
+
+    /// Records the end of processes whose end is not reported: of those that had samples after
+    /// their main thread had ended, and of all if reports were lost. A process counts as ended when
+    /// /proc did not have it twice: by then its last samples were read.
+    fn end_those_missing(&mut self, now_ns: u64) {
+        let mut ended = Vec::new();
+        for (pid, process) in &mut self.by_pid {
+            let is_in_doubt = process.is_headless || now_ns < self.doubted_until_ns;
+            let is_missing = is_in_doubt
+                && process.exited_ns.is_none()
+                // 0 stands for all processes that have no number here.
+                && *pid != 0
+                && !Path::new(&format!("/proc/{pid}")).exists();
+            if std::mem::replace(&mut process.is_missing, is_missing) && is_missing {
+                ended.push(*pid);
+            }
+        }
+        for pid in ended {
+            self.exit(pid, now_ns);
+        }
     }
 
     /// Returns the number of processes that have more mappings, or files, than are kept of one.
@@ -377,6 +413,7 @@ impl ProcessTable {
             return;
         };
         process.exited_ns = Some(time_ns);
+        process.is_headless = true;
         if process.announced {
             process.report_to(pid, &mut self.changes);
         }
@@ -393,6 +430,7 @@ impl ProcessTable {
             return;
         }
         if exec {
+            process.is_headless = false;
             process.mappings = Arc::default();
             process.may_open = FILES_MAX;
             process.execs = process.execs.wrapping_add(1);
@@ -504,6 +542,8 @@ impl Process {
             mappings: Arc::default(),
             execs: 0,
             exited_ns: None,
+            is_headless: false,
+            is_missing: false,
             may_open: FILES_MAX,
             scanned_ns: 0,
             owner: Owner::default(),
@@ -586,6 +626,35 @@ mod tests {
             .mappings
             .find(address)
             .map(|mapping| mapping.backing)
+    }
+
+    /// Nothing is reported when the other threads end.
+    #[test]
+    fn a_process_whose_main_thread_ended_before_its_others_ends_with_them() {
+        let mut table = ProcessTable::new();
+        let alive = std::process::id();
+        for pid in [PID, alive] {
+            table.apply(&event(1, exec(pid, "threads")));
+            table.apply(&event(2, What::Exit { pid, tid: pid }));
+            let process = table.at(pid, b"threads", 3, 3);
+            assert_eq!(process.exited_ns, None, "another thread runs");
+        }
+        table.apply(&event(4, exec(CHILD, "alone")));
+        let mut forgotten = Vec::new();
+        for now_ns in [5, 6, 7, 7 + REMEMBERED_NS] {
+            forgotten.push(table.sweep(now_ns));
+        }
+        assert_eq!(forgotten, [vec![], vec![], vec![], vec![PID]]);
+        let is_told = |info: &ProcessInfo| info.pid == PID && info.exited;
+        assert!(table.take_changes().iter().any(is_told));
+        // No end of others was lost.
+        assert!(table.is_known(alive) && table.is_known(CHILD));
+        table.apply(&event(REMEMBERED_NS, What::Lost(1)));
+        for now_ns in [0, 1, 2, 3 + REMEMBERED_NS] {
+            forgotten.push(table.sweep(REMEMBERED_NS + now_ns));
+        }
+        assert_eq!(forgotten.pop(), Some(vec![CHILD]));
+        assert!(table.is_known(alive));
     }
 
     #[test]

@@ -359,7 +359,9 @@ impl Timeline {
             self.targets.adopt_children();
         }
         self.targets.remove_missing();
-        self.processes.sweep(now_ns());
+        for pid in self.processes.sweep(now_ns()) {
+            self.unwinding.remove(pid, now_ns());
+        }
         self.processes_cut = self.processes.cut();
         self.unwinding.sweep(now_ns());
         if let Some(python) = &mut self.python {

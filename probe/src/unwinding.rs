@@ -231,10 +231,7 @@ impl Unwinding {
                 self.shares.forget(pid);
             }
             What::Exit { pid, tid } if pid == tid => {
-                self.forget(pid, now_ns);
-                self.published.remove(&pid);
-                self.shares.forget(pid);
-                self.tables.unpublish(pid, now_ns);
+                self.remove(pid, now_ns);
             }
             What::Fork { pid, parent_pid } => {
                 let parent = self.published.get(&parent_pid);
@@ -249,6 +246,15 @@ impl Unwinding {
             }
             _ => {}
         }
+    }
+
+    /// Removes everything about a process that has ended. It may have been published again since its
+    /// end: its last samples may come after that.
+    pub fn remove(&mut self, pid: u32, now_ns: u64) {
+        self.forget(pid, now_ns);
+        self.published.remove(&pid);
+        self.shares.forget(pid);
+        self.tables.unpublish(pid, now_ns);
     }
 
     /// Ends a stack at the point where it was walked by the rules of an earlier mapping: the list
