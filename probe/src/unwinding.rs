@@ -58,6 +58,9 @@ const OPEN_MAX: usize = 64;
 /// nearly all programs have.
 const HURRIED_ALWAYS: usize = 512;
 
+/// How often free memory is given back to the kernel: looking for it takes milliseconds.
+const GIVE_BACK_NS: u64 = 5_000_000_000;
+
 /// How often the mappings of a process that has more are searched.
 const HURRY_NS: u64 = 250_000_000;
 
@@ -129,8 +132,8 @@ pub struct Unwinding {
     /// The tables with which held stacks were last walked. To open a window of tables it has to be
     /// mapped, which costs more than a walk. It is closed each second.
     reader: Option<Reader>,
-    /// Whether tables were being built a second ago.
-    was_waiting: bool,
+    /// When free memory was last given back.
+    given_back_ns: u64,
     walks: WalkCheck,
     keeps_walks: bool,
     kept_walks: Vec<KeptWalk>,
@@ -152,7 +155,7 @@ impl Unwinding {
             hurried: HashMap::new(),
             without_room: HashMap::new(),
             reader: None,
-            was_waiting: false,
+            given_back_ns: 0,
             walks: WalkCheck::default(),
             keeps_walks: false,
             kept_walks: Vec::new(),
@@ -458,11 +461,12 @@ impl Unwinding {
         self.ask_again();
         self.starting.sweep(now_ns);
         self.shares.sweep(now_ns);
-        let waiting = self.tables.stats().waiting + self.held.len();
-        if waiting == 0 && self.was_waiting {
+        // Copies of stacks, and tables before they are loaded, take megabytes for a moment. On a
+        // machine that compiles there is no second without some.
+        if now_ns.saturating_sub(self.given_back_ns) >= GIVE_BACK_NS {
+            self.given_back_ns = now_ns;
             memory::give_back_much();
         }
-        self.was_waiting = waiting > 0;
     }
 
     /// Walks once more a stack that was walked by tables, and compares.
