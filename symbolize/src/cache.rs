@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Default number of values. Each may have a file descriptor open, of which a process has 1024 by
 /// default.
@@ -30,6 +31,8 @@ struct CacheState<K, V> {
 struct Entry<V> {
     slot: Arc<OnceLock<V>>,
     used: u64,
+    /// When it was last used.
+    used_at: Instant,
 }
 
 impl<K, V> Default for Cache<K, V> {
@@ -69,6 +72,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         let now = state.tick();
         let entry = state.entries.get_mut(key)?;
         entry.used = now;
+        entry.used_at = Instant::now();
         entry.slot.get().cloned()
     }
 
@@ -79,8 +83,10 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         let entry = state.entries.entry(key).or_insert_with(|| Entry {
             slot: Arc::default(),
             used,
+            used_at: Instant::now(),
         });
         entry.used = used;
+        entry.used_at = Instant::now();
         Arc::clone(&entry.slot)
     }
 
@@ -105,6 +111,15 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
             let value = entry.as_ref().and_then(|entry| entry.slot.get());
             bytes -= value.map_or(0, &size).min(bytes);
         }
+    }
+
+    /// Drops the values that were not used for so long. Returns whether none is left.
+    pub fn forget_unused(&self, unused_for: Duration) -> bool {
+        let mut state = self.state();
+        state
+            .entries
+            .retain(|_, entry| entry.used_at.elapsed() < unused_for);
+        state.entries.is_empty()
     }
 
     /// All values that were computed.
@@ -158,6 +173,16 @@ mod tests {
             assert_eq!(cache.get(&0), Some(0), "used again and again");
         }
         assert_eq!(cache.bytes(|_| 1), ENTRIES_MAX);
+        assert_eq!(cache.get(&1), None);
+    }
+
+    #[test]
+    fn what_is_unused_for_long_leaves() {
+        let cache = Cache::<usize, usize>::default();
+        cache.slot(1).set(1).unwrap();
+        assert!(!cache.forget_unused(Duration::from_secs(3600)));
+        assert_eq!(cache.get(&1), Some(1));
+        assert!(cache.forget_unused(Duration::ZERO));
         assert_eq!(cache.get(&1), None);
     }
 

@@ -168,14 +168,15 @@ impl Parser {
         }
     }
 
-    /// Drops debug information, and what was read for the code of functions, that was not used for
-    /// so long, and maps of generated code that were not used for ten times as long. Returns whether
+    /// Drops functions and debug information of files, and what was read for the code of functions,
+    /// that was not used for so long, and maps of generated code that were not used for ten times as long. Returns whether
     /// nothing is left to drop.
     pub fn forget_unused(&self, unused_for: Duration) -> bool {
+        let are_symbols_gone = self.symbols.forget_unused(unused_for);
         let are_lines_gone = self.lines.forget_units(unused_for);
         let are_maps_gone = self.maps.forget_unused(10 * unused_for);
         let is_code_gone = self.code.forget_unused(unused_for);
-        are_lines_gone && are_maps_gone && is_code_gone
+        are_symbols_gone && are_lines_gone && are_maps_gone && is_code_gone
     }
 
     fn names(&self, number: u64, question: Question) -> Result<Reply, Reason> {

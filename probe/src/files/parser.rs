@@ -17,9 +17,12 @@ use symbolize::{Files, Reason, RemoteFiles};
 /// After this time without an order, free memory is returned to the kernel.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// After this time without an order, what was read of debug information is dropped. Reading a large
-/// unit again takes a tenth of a second.
+/// What was read of a file is dropped when there was no order about it for so long. Reading a large
+/// unit of debug information, or the functions of a large program, again takes a tenth of a second.
 const UNUSED: Duration = Duration::from_secs(30);
+
+/// How often what is unused is looked for while there are orders.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Makes the unwind table that an order asks for, in the form of the walk.
 pub type TableMaker = fn(&[u8], Vec<OwnedFd>, &Files) -> Result<Reply, Reason>;
@@ -38,6 +41,7 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
     let giver = Arc::new(Giver::new(socket.into()));
     let (parser, way) = (Parser::default(), Files::by(giver.clone()));
     let mut mistakes = Mistakes::default();
+    let mut looked = Instant::now();
     while let Some((message, files)) = giver.next(&parser) {
         let done = match read_order(&message) {
             Some(Task {
@@ -63,6 +67,10 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
         giver.say(&Word::Done(done.unwrap_or(Err(Reason::Mistake))));
         if is_mistaken {
             return;
+        }
+        if looked.elapsed() > LOOK_EVERY {
+            parser.forget_unused(UNUSED);
+            looked = Instant::now();
         }
         // Parsing a large new file takes ten times the memory that is kept of it.
         memory::give_back_much();
