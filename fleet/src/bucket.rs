@@ -6,6 +6,8 @@
 
 /// Which objects of a folder count after it was compacted.
 mod compacted;
+/// A store that knows how large objects are.
+mod known;
 /// Why there is no answer.
 mod trouble;
 /// The URL of a bucket.
@@ -20,7 +22,8 @@ use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use known::KnownStore;
+use object_store::aws::AmazonS3Builder;
 use object_store::path::Path as Key;
 use object_store::{
     BackoffConfig, Certificate, ClientConfigKey, ClientOptions, GetOptions, GetRange, ObjectStore,
@@ -63,7 +66,7 @@ pub enum Retries {
 #[derive(Debug, Clone)]
 pub struct Bucket {
     url: BucketUrl,
-    store: Arc<AmazonS3>,
+    store: Arc<KnownStore>,
     /// The threads that requests run on.
     runtime: Arc<Runtime>,
 }
@@ -96,7 +99,7 @@ impl Bucket {
             .map_err(|error| failed(&format!("cannot start a thread: {error}")))?;
         Ok(Self {
             url: url.clone(),
-            store: Arc::new(store),
+            store: Arc::new(KnownStore::new(store)),
             runtime: Arc::new(runtime),
         })
     }
@@ -294,6 +297,7 @@ impl Bucket {
             got => got.map_err(|error| Trouble::of(&error))?,
         };
         let size = got.meta.size;
+        self.store.add(&got.meta);
         let end = got.bytes().await.map_err(|error| Trouble::of(&error))?;
         Ok((end, size))
     }

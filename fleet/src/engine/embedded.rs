@@ -4,6 +4,7 @@
 use super::files::{Folder, Table};
 use super::place::Place;
 use super::{ANSWER_BYTES_MAX, Engine, too_long};
+use crate::bucket::Trouble;
 use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
 use crate::rows::{Cell, Rows};
@@ -37,6 +38,8 @@ pub struct Embedded {
     runtime: Runtime,
     context: SessionContext,
     bounds: Bounds,
+    /// The bucket that is read, as it is shown; `None` for a folder.
+    bucket: Option<String>,
 }
 
 impl Embedded {
@@ -67,13 +70,18 @@ impl Embedded {
             .build_arc()
             .map_err(|error| Failure::failed(format!("cannot start the engine: {error}")))?;
         let context = SessionContext::new_with_config_rt(config, environment);
+        let mut bucket = None;
         for table in &folder.tables {
             register(&context, table)?;
+            if let Place::Bucket(_) = &table.place {
+                bucket = Some(table.place.name());
+            }
         }
         Ok(Self {
             runtime,
             context,
             bounds,
+            bucket,
         })
     }
 
@@ -111,6 +119,11 @@ impl Embedded {
             ));
         }
         let text = error.to_string();
+        if let Some(bucket) = &self.bucket
+            && let Some(trouble) = of_store(error, &text)
+        {
+            return trouble.failure(&format!("an object in {bucket}"));
+        }
         let first = text.lines().next().unwrap_or_default();
         Failure::failed(format!("the engine fails: {}", safe(first)))
     }
@@ -127,6 +140,20 @@ impl Engine for Embedded {
             }
         })
     }
+}
+
+/// Returns what a store has answered, if that is why the engine fails.
+fn of_store(error: &DataFusionError, text: &str) -> Option<Trouble> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = cause {
+        if let Some(error) = inner.downcast_ref::<object_store::Error>() {
+            return Some(Trouble::of(error));
+        }
+        cause = inner.source();
+    }
+    // On the way through the reader of Parquet it becomes a text.
+    let is_gone = text.contains("Object at location") && text.contains("not found");
+    is_gone.then_some(Trouble::Missing)
 }
 
 /// Registers a table with its files.

@@ -279,6 +279,22 @@ class Reads(Case):
         self.store.fault = lambda *_: "hang"
         self.assertIn("does not answer in time", self.ask("top", PLACE, code=1, AWS_TIMEOUT="1s"))
 
+    def test_an_object_that_is_removed_meanwhile_is_a_sentence_and_no_smaller_number(self):
+        # The end of each object is read before the engine reads it.
+        for table in ("samples", "stacks", "frames", "hosts"):
+            key = self.store.keys(f"v1/{table}/")[0]
+            content, asked = self.store.bytes(key), []
+            def fault(method, name, number):
+                if name == key:
+                    asked.append(method)
+                    if len(asked) == 2:
+                        self.store.client.delete_object(Bucket=store.BUCKET, Key=key)
+            self.store.fault = fault
+            said = self.ask("top", PLACE, code=1)
+            self.assertIn(f"an object in {PLACE}: it is gone", said)
+            self.store.fault = lambda *_: None
+            self.store.client.put_object(Bucket=store.BUCKET, Key=key, Body=content)
+
     def test_ctrl_c_ends_a_question_at_once(self):
         # In lists, in the ends of objects, and while the engine reads.
         for beginning, seen in (("", 1), ("v1/samples/", 1), ("v1/frames/", 4)):
