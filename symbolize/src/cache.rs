@@ -95,21 +95,31 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         self.state().entries.remove(key);
     }
 
-    /// Drops the least recently used values while there are too many or they are too large
-    /// together. The most recent one is always kept.
-    pub fn trim(&self, size: impl Fn(&V) -> usize) {
+    /// Drops the least recently used values while there are too many, and those of them that have a
+    /// size while they are too large together. The most recent one is always kept. Returns the keys
+    /// of what was dropped.
+    pub fn trim(&self, size: impl Fn(&V) -> usize) -> Vec<K> {
         let mut state = self.state();
+        let mut dropped = Vec::new();
         let mut bytes = state.bytes(&size);
-        while state.entries.len() > 1
-            && (state.entries.len() > self.entries_max || bytes > self.bytes_max)
-        {
-            let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.used);
+        let size_of = |entry: &Entry<V>| entry.slot.get().map_or(0, &size);
+        loop {
+            let are_too_many = state.entries.len() > self.entries_max;
+            if !are_too_many && bytes <= self.bytes_max {
+                return dropped;
+            }
+            let newest = state.entries.values().map(|entry| entry.used).max();
+            let may_go = |entry: &Entry<V>| {
+                Some(entry.used) != newest && (are_too_many || size_of(entry) > 0)
+            };
+            let old = state.entries.iter().filter(|(_, entry)| may_go(entry));
+            let oldest = old.min_by_key(|(_, entry)| entry.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else {
-                return;
+                return dropped;
             };
             let entry = state.entries.remove(&key);
-            let value = entry.as_ref().and_then(|entry| entry.slot.get());
-            bytes -= value.map_or(0, &size).min(bytes);
+            bytes = bytes.saturating_sub(entry.as_ref().map_or(0, size_of));
+            dropped.push(key);
         }
     }
 
@@ -174,6 +184,23 @@ mod tests {
         }
         assert_eq!(cache.bytes(|_| 1), ENTRIES_MAX);
         assert_eq!(cache.get(&1), None);
+    }
+
+    #[test]
+    fn what_has_no_size_stays_when_others_are_too_large() {
+        let cache = Cache::<usize, usize>::new(9, 100);
+        for size in [0, 40, 0, 50, 60] {
+            let key = cache.values().len();
+            cache.slot(key).set(size).unwrap();
+        }
+        assert_eq!(cache.trim(|size| *size), [1, 3]);
+        let mut left = cache.values();
+        left.sort_unstable();
+        assert_eq!(left, [0, 0, 60]);
+        // The last one stays, however large it is.
+        cache.slot(9).set(500).unwrap();
+        assert_eq!(cache.trim(|size| *size), [4]);
+        assert_eq!(cache.get(&9), Some(500));
     }
 
     #[test]

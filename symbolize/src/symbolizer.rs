@@ -28,12 +28,16 @@ const DEBUG_BYTES_MAX: u64 = 1 << 30;
 /// Maximum memory of the names that were found, over all files.
 const KNOWN_NAMES_BYTES_MAX: usize = 3 << 20;
 
+/// Maximum room on disks that deleted files take because they are held open for names that may be
+/// asked for later. A machine that builds and tests programs deletes some gigabytes of them an hour.
+const DELETED_BYTES_MAX: usize = 512 << 20;
+
 /// The table of one file's lines may have this fraction (1/n) of the memory for lines; then it is
 /// opened again, without what was read of it.
 const TABLE_PART: usize = 4;
 
 /// Opens files and caches their symbols.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Symbolizer {
     way: Files,
     /// Symbols by the revision of the file: a build-id can be forged.
@@ -65,6 +69,22 @@ impl Found {
                 let object = Object::read(opened.file());
                 object.map(|object| work(&object)).map_err(|e| e.reason())
             }
+        }
+    }
+}
+
+impl Default for Symbolizer {
+    fn default() -> Symbolizer {
+        Symbolizer {
+            way: Files::default(),
+            files: Cache::default(),
+            opened: Cache::with_bytes_max(DELETED_BYTES_MAX),
+            lines: Cache::default(),
+            opened_lines: Cache::default(),
+            opened_code: Cache::default(),
+            tables: None,
+            debug_bytes_max: None,
+            kernel: CurrentKernel::default(),
         }
     }
 }
@@ -186,7 +206,11 @@ impl Symbolizer {
         let (key, file) = self.open_file(source)?;
         let slot = self.opened.slot(key.clone());
         let opened = slot.get_or_init(|| Arc::new(OpenedFile::new(file)));
-        self.opened.trim(|_| 0);
+        for dropped in self.opened.trim(|file| file.deleted_bytes()) {
+            // They hold it open as well.
+            self.opened_lines.forget(&dropped);
+            self.opened_code.forget(&dropped);
+        }
         Ok((key, Arc::clone(opened)))
     }
 

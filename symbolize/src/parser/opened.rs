@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -42,6 +43,15 @@ impl OpenedFile {
     /// The file itself.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The room on the disk that is only taken because the file is open: its own, if it has no name
+    /// any more.
+    pub fn deleted_bytes(&self) -> usize {
+        /// The unit of the number of blocks, whatever the file system's own is.
+        const BLOCK: u64 = 512;
+        let file = self.file.metadata().ok().filter(|file| file.nlink() == 0);
+        file.map_or(0, |file| (file.blocks() * BLOCK) as usize)
     }
 
     /// Returns the same file without any cached data; `None` if no further descriptor is available.
