@@ -107,8 +107,8 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
     }
 }
 
-/// Gives up all rights but those of the user, for good: whoever has made what is read next chose every
-/// byte of it.
+/// Gives up all rights but those of the user, for good. Called before a file is read whose author may
+/// be hostile and chose every byte of it.
 fn become_user(opening: Opening) -> Result<(), Failure> {
     let become_user = probe::files::become_user(opening);
     become_user.map_err(|error| Failure::failed(format!("cannot give up rights: {error}")))

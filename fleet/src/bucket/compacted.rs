@@ -11,9 +11,9 @@
 //! 3. remove these objects
 //! ```
 //!
-//! Whoever is killed in between leaves either the old state or the new one, and objects that do not
-//! count, which the next run removes. Who reads lists the objects first and reads the list after
-//! that: what was removed before its time is then known to be replaced.
+//! A compaction that is killed in between leaves either the old state or the new one, and objects
+//! that do not count, which the next run removes. A reader lists the objects first and reads the list
+//! after that: what was removed before its time is then known to be replaced.
 //!
 //! Names of objects that were replaced stay in the list, so that a shipper which was killed before
 //! it knew that it had written an object does not write it once more.

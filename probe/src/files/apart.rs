@@ -266,7 +266,7 @@ impl Drop for Apart {
 }
 
 /// Performs a request: opens a program or debug file that the user could open, or has a compressed
-/// symbol table unpacked. Nothing else is opened, whoever has written the path.
+/// symbol table unpacked. No other file is opened, even if the recording names one.
 fn perform(request: &Request<'_>, terms: &Terms) -> Result<Reply, Reason> {
     match request {
         Request::Unpack { .. } => of_targets().perform(request),

@@ -108,9 +108,11 @@ impl Files {
             let Some(known) = known.filter(|known| known.turn != turn) else {
                 continue;
             };
-            let is_told_apart =
-                |file: &&FileIdentity| is_told_apart(file, &map.identity) && !keys.contains(&key);
-            if known.file.as_ref().filter(is_told_apart).is_none() {
+            let is_wanted = known
+                .file
+                .as_ref()
+                .is_some_and(|file| is_told_apart(file, &map.identity) && !keys.contains(&key));
+            if !is_wanted {
                 continue;
             }
             match self.held.revision(&key) {

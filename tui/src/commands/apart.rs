@@ -1,5 +1,5 @@
-//! Reads recordings in a process without rights: whoever has sent one chose every byte of it. Such a
-//! process has the open recordings and nothing else, and what it makes of them is written by this
+//! Reads recordings in a process without rights, as the author of a recording may be hostile and chose
+//! every byte of it. Such a process has the open recordings and nothing else, and what it makes of them is written by this
 //! one ([`probe::files::apart`]).
 
 use super::input::Input;

@@ -66,7 +66,8 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         Some(time) => Span::Seconds(u32::try_from(time.as_secs()).unwrap_or(u32::MAX)),
         None => Span::All,
     };
-    // What only our own rights open is opened before they are given up; nothing is read yet.
+    // Files that the user may not open are opened before our own rights are given up, and read after
+    // that.
     let places = Places::of_this_machine();
     let baseline = top::open_baseline(&config.look)?;
     let file = match source {
