@@ -18,13 +18,14 @@ use narrow_vdso::NarrowVdsos;
 use roots::Roots;
 use rustix::fs::{major, minor};
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Summary;
 use symbolize::python::{Asyncio, Interpreter, Trampoline};
-use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
+use symbolize::{FileIdentity, FileSource, Files as Way, JitNames, Reason};
 
 /// The user whose files, like the kernel, exist on every machine.
 const ROOT: u32 = 0;
@@ -32,6 +33,10 @@ const ROOT: u32 = 0;
 /// Maximum number of kinds of Python's trampolines that have a table. CPython has four, with and
 /// without room between them; a malicious process could have hundreds.
 const TRAMPOLINES_MAX: usize = 8;
+
+/// Maximum number of files of one module that are tried when it is opened again: copies of a program
+/// are one module.
+const COPIES_MAX: usize = 4;
 
 /// All modules of a run.
 #[derive(Debug)]
@@ -226,10 +231,45 @@ impl Modules {
     }
 
     /// Opens the file now, while the process that maps it is most likely alive, so that its functions
-    /// can be named after the process has ended. The reader process that opens the file also reads
-    /// its headers: this thread may load BPF programs, and a hostile file that finds a mistake in
-    /// our reading of headers would gain that right.
+    /// can be named after the process has ended.
     fn add_file(&mut self, key: InodeKey, seen: &Seen<'_>) -> ModuleId {
+        let opened = self.open(seen);
+        let (identity, build_id) = (opened.identity.clone(), opened.build_id());
+        let known = opened.module_in(&self.files);
+        let id = known.unwrap_or_else(|| {
+            let may_be_of_python = opened.may_be_of_python();
+            let user = opened.user();
+            let kind = self.kind(opened, seen);
+            let id = self.add(kind, user);
+            if may_be_of_python {
+                self.of_python.insert(id);
+            }
+            id
+        });
+        self.files.insert(key, identity, build_id.as_deref(), id);
+        id
+    }
+
+    /// Opens the file of a known module again, which is mapped in this range of a process. `None`
+    /// if it cannot be opened any more, or if it is another file by now.
+    pub fn open_again(&mut self, module: ModuleId, pid: u32, range: (u64, u64)) -> Option<Module> {
+        for key in self.files.keys_of(module, COPIES_MAX) {
+            let seen = key.seen(pid, range);
+            let opened = self.open(&seen);
+            if opened.module_in(&self.files) == Some(module) {
+                let user = opened.user();
+                let kind = self.kind(opened, &seen);
+                let id = module;
+                return Some(Module { id, kind, user });
+            }
+        }
+        None
+    }
+
+    /// Opens a file. The reader process that opens it also reads its headers: this thread may load
+    /// BPF programs, and a hostile file that finds a mistake in our reading of headers would gain
+    /// that right.
+    fn open(&self, seen: &Seen<'_>) -> Opened {
         let path = PathBuf::from(std::ffi::OsString::from_vec(seen.path.to_vec()));
         let Identity { device, inode, .. } = *seen.identity;
         let source = FileSource {
@@ -239,45 +279,44 @@ impl Modules {
             inode,
             ..FileSource::new(&path)
         };
-        let (file, summary, unreadable) = match self.way.open_summarized(&source) {
-            Ok((file, summary)) => (Some(file), summary.map(Arc::new), None),
-            Err(reason) => (None, Err(reason), Some(reason)),
+        let (file, summary) = match self.way.open_summarized(&source) {
+            Ok((file, summary)) => (Ok(file), summary.map(Arc::new)),
+            Err(reason) => (Err(reason), Err(reason)),
         };
-        let told = summary.as_deref().ok();
-        let build_id = told.and_then(|summary| summary.build_id.clone());
-        let name = path.file_name().unwrap_or_default().as_bytes();
-        let may_be_of_python = told.is_some_and(|summary| is_of_python(summary, name));
-        let identity = file.as_ref().and_then(|file| FileIdentity::of(file).ok());
-        let known = identity
-            .as_ref()
-            .and_then(|i| self.files.join(i, build_id.as_deref()));
-        let id = known.unwrap_or_else(|| {
-            let number = identity.as_ref().map(|identity| &identity.revision);
-            let (device, inode) = number.map_or((device, inode), |number| {
-                let (major, minor) = (major(number.device()), minor(number.device()));
-                ((major, minor), number.inode())
-            });
-            let root = self.roots.of(seen.pid, &self.way);
-            let writer = identity.as_ref().and_then(|file| file.writers.only());
-            let kind = ModuleKind::File {
-                path,
-                build_id: build_id.clone(),
-                device,
-                inode,
-                identity: identity.clone(),
-                file: file.map(|file| Arc::new(OwnedFd::from(file))),
-                summary,
-                root,
-                unreadable,
-            };
-            let id = self.add(kind, writer.unwrap_or(NOBODY));
-            if may_be_of_python {
-                self.of_python.insert(id);
-            }
-            id
+        let identity = file.as_ref().ok();
+        let identity = identity.and_then(|file| FileIdentity::of(file).ok());
+        Opened {
+            path,
+            file,
+            summary,
+            identity,
+        }
+    }
+
+    /// Describes a file that was opened as it is mapped in a process.
+    fn kind(&mut self, opened: Opened, seen: &Seen<'_>) -> ModuleKind {
+        let number = opened.identity.as_ref().map(|identity| &identity.revision);
+        let told = (seen.identity.device, seen.identity.inode);
+        let (device, inode) = number.map_or(told, |number| {
+            let (major, minor) = (major(number.device()), minor(number.device()));
+            ((major, minor), number.inode())
         });
-        self.files.insert(key, identity, build_id.as_deref(), id);
-        id
+        let build_id = opened.build_id();
+        let (file, unreadable) = match opened.file {
+            Ok(file) => (Some(Arc::new(OwnedFd::from(file))), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        ModuleKind::File {
+            path: opened.path,
+            build_id,
+            device,
+            inode,
+            identity: opened.identity,
+            file,
+            summary: opened.summary,
+            root: self.roots.of(seen.pid, &self.way),
+            unreadable,
+        }
     }
 
     fn add(&mut self, kind: ModuleKind, user: u32) -> ModuleId {
@@ -289,6 +328,39 @@ impl Modules {
         *next += 1;
         fresh.push(Module { id, kind, user });
         id
+    }
+}
+
+/// A file of a mapping, after an attempt to open it.
+struct Opened {
+    path: PathBuf,
+    file: Result<File, Reason>,
+    summary: Result<Arc<Summary>, Reason>,
+    /// `None` if it could not be opened.
+    identity: Option<FileIdentity>,
+}
+
+impl Opened {
+    fn build_id(&self) -> Option<Vec<u8>> {
+        self.summary.as_deref().ok()?.build_id.clone()
+    }
+
+    /// Returns the existing module that the file belongs to, if there is one.
+    fn module_in(&self, files: &Files) -> Option<ModuleId> {
+        files.join(self.identity.as_ref()?, self.build_id().as_deref())
+    }
+
+    /// The user who controls the content of the file.
+    fn user(&self) -> u32 {
+        let identity = self.identity.as_ref();
+        let writer = identity.and_then(|file| file.writers.only());
+        writer.unwrap_or(NOBODY)
+    }
+
+    fn may_be_of_python(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default().as_bytes();
+        let summary = self.summary.as_deref();
+        summary.is_ok_and(|summary| is_of_python(summary, name))
     }
 }
 
@@ -403,6 +475,27 @@ mod tests {
         let mut modules = Modules::new();
         let first = module_of(&mut modules, &whole);
         assert_ne!(module_of(&mut modules, &shorter), first);
+    }
+
+    #[test]
+    fn a_file_is_opened_again_as_long_as_it_is_the_same() {
+        let Some((_directory, [file, other])) = copies(["file", "other"]) else {
+            return;
+        };
+        let mut modules = Modules::new();
+        let module = module_of(&mut modules, &file);
+        let again = modules.open_again(module, std::process::id(), (0x1000, 0x2000));
+        let again = again.expect("it is there");
+        assert_eq!(again.id, module);
+        assert!(matches!(again.kind, ModuleKind::File { file: Some(_), .. }));
+        assert!(
+            modules.take_fresh().iter().all(|fresh| fresh.id <= module),
+            "the engine was told of it before"
+        );
+        std::fs::write(&other, b"another program").unwrap();
+        std::fs::rename(&other, &file).unwrap();
+        let again = modules.open_again(module, std::process::id(), (0x1000, 0x2000));
+        assert!(again.is_none());
     }
 
     #[test]

@@ -69,7 +69,7 @@ use std::sync::Arc;
 
 /// How long the table of a file that is no longer mapped is kept: a build starts the same programs
 /// again and again.
-const PATIENCE_NS: u64 = 60_000_000_000;
+pub(crate) const PATIENCE_NS: u64 = 60_000_000_000;
 
 /// Maximum number of chunks that one call makes: the kernel takes some time for each.
 const CHUNKS_PER_POLL: u64 = 2;
@@ -242,6 +242,12 @@ impl Tables {
             let is_ample = self.pool.available_words() >= 2 * share;
             self.files.forget_those_without_room(is_ample);
         }
+    }
+
+    /// Returns the files whose tables were dropped since the last call because no process had them
+    /// mapped. They have to be requested again for the next process that maps them.
+    pub fn take_dropped(&mut self) -> Vec<ModuleId> {
+        self.files.take_dropped()
     }
 
     /// Returns a view of the current state, for one batch of samples.

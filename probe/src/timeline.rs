@@ -15,6 +15,7 @@
 
 use crate::decode::{RawSample, Record};
 use crate::events::wait::EndedThread;
+use crate::mappings::Mappings;
 use crate::process::ProcessTable;
 use crate::python::Python;
 use crate::resolve::{Located, Resolver};
@@ -408,6 +409,7 @@ impl Timeline {
         let mut located = self.resolver.locate(&raw, &mut self.processes, now_ns);
         self.report_modules(batch);
         self.unwinding.cut_outdated(&mut raw, &located.mappings);
+        self.request_dropped_tables(raw.tgid, &located.mappings, now_ns);
         self.unwinding
             .sampled(raw.tgid, located.user, &located.mappings, now_ns);
         if let Some(python) = self.python.as_mut().filter(|_| !located.in_exec) {
@@ -512,6 +514,17 @@ impl Timeline {
                 python.add_module(&module);
             }
             batch.modules.push(module);
+        }
+    }
+
+    /// Requests the tables of a process's files again that were dropped while no process had them
+    /// mapped.
+    fn request_dropped_tables(&mut self, pid: u32, mappings: &Mappings, now_ns: u64) {
+        for (file, range) in self.unwinding.take_dropped(pid, mappings, now_ns) {
+            let opened = self.processes.modules.open_again(file, pid, range);
+            if let Some(module) = opened {
+                self.unwinding.add_module(&module);
+            }
         }
     }
 

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! 1. Its program has started ([`starting`]): before, the dynamic linker still maps files.
-//! 2. Every file that it maps has a table, or is known to have none.
+//! 2. Every file that it maps has a table, or is known to have none. Tables that no process needed
+//!    for a while were dropped, and are requested again ([`Unwinding::take_dropped`]).
 //! 3. There is room for its list.
 //!
 //! A held sample is walked as soon as 2. is true for the mappings that it was taken with; after
@@ -20,6 +21,7 @@
 //! walk by frame pointers is kept if it got further.
 
 mod check;
+mod dropped;
 mod shares;
 mod starting;
 
@@ -35,6 +37,7 @@ use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use crate::tables::{Content, Job, MappedRange, Reader, Tables};
 use crate::time::now_ns;
+use dropped::{Again, Dropped};
 use probe_ebpf::{Ending, UserFrame, table};
 use shares::Shares;
 use starting::Starting;
@@ -125,6 +128,7 @@ pub struct Unwinding {
     given_up: BTreeMap<u32, usize>,
     /// Files whose table is not known yet.
     unknown: HashMap<ModuleId, Job>,
+    dropped: Dropped,
     /// When missing tables of a process with very many mappings are requested again.
     hurried: HashMap<u32, u64>,
     /// Files for whose tables there was no room.
@@ -152,6 +156,7 @@ impl Unwinding {
             held_bytes: 0,
             given_up: BTreeMap::new(),
             unknown: HashMap::new(),
+            dropped: Dropped::default(),
             hurried: HashMap::new(),
             without_room: HashMap::new(),
             reader: None,
@@ -215,8 +220,34 @@ impl Unwinding {
             user,
             wanted_by: user,
         };
+        self.want(job);
+    }
+
+    fn want(&mut self, job: Job) {
+        self.dropped.note_request(&job);
         self.tables.want(job.clone());
-        self.unknown.insert(file, job);
+        self.unknown.insert(job.file, job);
+    }
+
+    /// Requests tables of a process again that were dropped. Returns the files that have to be opened
+    /// for that, each with the range of addresses of its mapping: the caller passes them to
+    /// [`Unwinding::add_module`]. Until then they count as files without a table.
+    pub fn take_dropped(
+        &mut self,
+        pid: u32,
+        mappings: &Mappings,
+        now_ns: u64,
+    ) -> Vec<(ModuleId, (u64, u64))> {
+        // No table was dropped of what a process with a list maps.
+        let needs_none = self.dropped.is_empty() || self.has_list(pid, mappings);
+        if needs_none || self.shares.contains(pid) || !self.is_search_due(pid, mappings, now_ns) {
+            return Vec::new();
+        }
+        let Again { jobs, files } = self.dropped.take(mappings);
+        for job in jobs {
+            self.want(job);
+        }
+        files
     }
 
     /// Applies an event of a process. BPF itself has already removed the list of a new program, and
@@ -295,9 +326,7 @@ impl Unwinding {
         if self.shares.is_refused(pid, now_ns) {
             return;
         }
-        let known = self.published.get(&pid).and_then(Published::in_place);
-        let same = known.is_some_and(|known| Arc::ptr_eq(known, mappings));
-        if same && self.tables.list_of(pid).is_some() {
+        if self.has_list(pid, mappings) {
             self.tables.touch(pid, now_ns);
         } else if !self.starting.contains(pid, now_ns) && self.has_tables(mappings) {
             self.publish(pid, user, mappings, now_ns);
@@ -309,21 +338,26 @@ impl Unwinding {
         }
     }
 
+    /// Whether the walk uses these mappings of a process.
+    fn has_list(&self, pid: u32, mappings: &Mappings) -> bool {
+        let known = self.published.get(&pid).and_then(Published::in_place);
+        let is_same = known.is_some_and(|known| std::ptr::eq(&raw const **known, mappings));
+        is_same && self.tables.list_of(pid).is_some()
+    }
+
     /// Whether the stacks of a process were walked by tables at that time.
     pub fn was_published(&self, pid: u32, time_ns: u64) -> bool {
         let published = self.published.get(&pid);
         published.is_some_and(|published| published.at(time_ns).is_some())
     }
 
-    /// Requests the missing tables of a user's process with priority. That is work for each
-    /// mapping: with very many, it is not done for each sample.
+    /// Requests the missing tables of a user's process with priority.
     fn hurry(&mut self, pid: u32, user: u32, mappings: &Mappings, now_ns: u64) {
+        if !self.is_search_due(pid, mappings, now_ns) {
+            return;
+        }
         if mappings.iter().len() > HURRIED_ALWAYS {
-            let due_ns = self.hurried.entry(pid).or_default();
-            if now_ns < *due_ns {
-                return;
-            }
-            *due_ns = now_ns + HURRY_NS;
+            self.hurried.insert(pid, now_ns + HURRY_NS);
         }
         let is_unknown = |file: &ModuleId| self.unknown.contains_key(file);
         // One file may be mapped thousands of times.
@@ -333,6 +367,13 @@ impl Unwinding {
                 self.tables.hurry(job, user);
             }
         }
+    }
+
+    /// Whether the mappings of a process may be searched for files without tables: if it has very
+    /// many, that is not done at each sample.
+    fn is_search_due(&self, pid: u32, mappings: &Mappings, now_ns: u64) -> bool {
+        let due_ns = self.hurried.get(&pid);
+        mappings.iter().len() <= HURRIED_ALWAYS || due_ns.is_none_or(|due_ns| now_ns >= *due_ns)
     }
 
     /// Holds a sample until it can be walked.
@@ -354,6 +395,7 @@ impl Unwinding {
     /// Loads tables that are ready, and returns the samples that were walked with them.
     pub fn poll(&mut self, now_ns: u64) -> Vec<(RawSample, Located)> {
         self.tables.poll(now_ns);
+        self.dropped.add(self.tables.take_dropped());
         self.settle();
         if self.held.is_empty() {
             return Vec::new();
@@ -420,11 +462,12 @@ impl Unwinding {
         let is_unknown = |frame: &UserFrame| {
             let mapping = mappings.find(frame.address_for_lookup());
             match mapping.map(|mapping| &mapping.backing) {
-                Some(Backing::Module(file)) => self.unknown.contains_key(file),
+                Some(Backing::Module(file)) => !self.is_settled(*file),
                 _ => false,
             }
         };
-        !self.unknown.is_empty() && frames.iter().any(is_unknown)
+        let are_all_settled = self.unknown.is_empty() && self.dropped.is_empty();
+        !are_all_settled && frames.iter().any(is_unknown)
     }
 
     /// Updates the files for which it is known now what their table is, or why there is none.
@@ -447,15 +490,15 @@ impl Unwinding {
             .without_room
             .extract_if(|file, _| may_come(file))
             .collect();
-        for (file, job) in again {
-            self.tables.want(job.clone());
-            self.unknown.insert(file, job);
+        for (_, job) in again {
+            self.want(job);
         }
     }
 
     /// Frees what is unused. Has to be called once a second.
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
+        self.dropped.add(self.tables.take_dropped());
         self.reader = None;
         self.hurried.retain(|_, due_ns| now_ns < *due_ns);
         self.ask_again();
@@ -543,7 +586,12 @@ impl Unwinding {
     /// Whether the table of every file that a process maps is known, or known not to exist. For a
     /// file that could not be opened nothing more will be known.
     fn has_tables(&self, mappings: &Mappings) -> bool {
-        files(mappings).all(|file| !self.unknown.contains_key(&file))
+        files(mappings).all(|file| self.is_settled(file))
+    }
+
+    /// Whether a file has a table, or will have none.
+    fn is_settled(&self, file: ModuleId) -> bool {
+        !self.unknown.contains_key(&file) && !self.dropped.contains(file)
     }
 }
 
@@ -593,10 +641,15 @@ fn surplus(bytes: HashMap<u32, usize>, max: usize) -> HashMap<u32, usize> {
 }
 
 fn files(mappings: &Mappings) -> impl Iterator<Item = ModuleId> {
-    mappings.iter().filter_map(|mapping| match mapping.backing {
+    mappings.iter().filter_map(file)
+}
+
+/// The file whose table is used in a mapping.
+fn file(mapping: &Mapping) -> Option<ModuleId> {
+    match mapping.backing {
         Backing::Module(module) | Backing::Trampolines { table: module, .. } => Some(module),
         Backing::Anonymous => None,
-    })
+    }
 }
 
 fn layout(mappings: &Mappings) -> Vec<MappedRange> {
@@ -611,10 +664,7 @@ fn range(mapping: &Mapping) -> MappedRange {
             Backing::Trampolines { base, .. } => mapping.start - base,
             Backing::Module(_) | Backing::Anonymous => mapping.file_offset,
         },
-        file: match mapping.backing {
-            Backing::Module(module) | Backing::Trampolines { table: module, .. } => Some(module),
-            Backing::Anonymous => None,
-        },
+        file: file(mapping),
     }
 }
 

@@ -181,6 +181,14 @@ impl Files {
         }
     }
 
+    /// Returns what identifies the files of a module in mappings, up to `max` of them. Searches all
+    /// files.
+    pub fn keys_of(&self, module: ModuleId, max: usize) -> Vec<InodeKey> {
+        let files = self.by_inode.iter();
+        let of_module = files.filter(|(_, known)| known.module == module);
+        of_module.map(|(key, _)| key.clone()).take(max).collect()
+    }
+
     /// Returns the existing module that a file which was just opened belongs to, if there is one.
     pub fn join(&self, file: &FileIdentity, build_id: Option<&[u8]>) -> Option<ModuleId> {
         let number = (file.revision.device(), file.revision.inode());

@@ -22,4 +22,15 @@ impl InodeKey {
         let path = path.to_vec();
         Self { identity, path }
     }
+
+    /// Returns the file as it is mapped in this range of a process.
+    pub fn seen(&self, pid: u32, (start, end): (u64, u64)) -> Seen<'_> {
+        Seen {
+            pid,
+            start,
+            end,
+            path: &self.path,
+            identity: &self.identity,
+        }
+    }
 }

@@ -18,6 +18,9 @@ pub struct Files {
     words: HashMap<u32, u64>,
     /// Number of lists that were too long.
     cut: Cell<u64>,
+    /// The files that were forgotten because no process had them mapped, since the last call of
+    /// [`Files::take_dropped`].
+    dropped: Vec<ModuleId>,
 }
 
 #[derive(Debug)]
@@ -130,7 +133,7 @@ impl Files {
         now_ns: u64,
     ) -> Vec<Run> {
         let mut runs = Vec::new();
-        let words = &mut self.words;
+        let (words, dropped) = (&mut self.words, &mut self.dropped);
         self.by_id.retain(|id, file| {
             if is_mapped(*id) {
                 file.unused_since_ns = None;
@@ -145,9 +148,16 @@ impl Files {
                 give_back(words, file.user, words_of(loaded));
                 runs.append(&mut loaded.runs);
             }
+            dropped.push(*id);
             false
         });
         runs
+    }
+
+    /// Returns the files that [`Files::take_unused`] has forgotten since the last call: if a process
+    /// maps one of them again, its table has to be requested again.
+    pub fn take_dropped(&mut self) -> Vec<ModuleId> {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Returns the list for a layout, with the current tables.

@@ -1,0 +1,205 @@
+//! Files whose tables were dropped because no process had them mapped for a while.
+//!
+//! Such a file keeps its number. When it is mapped again, its table is requested again: a program
+//! that runs once an hour has whole stacks each time.
+
+use super::file;
+use crate::ids::ModuleId;
+use crate::mappings::Mappings;
+use crate::tables::{Content, Job};
+use std::collections::{HashMap, HashSet};
+
+/// Maximum number of files that are opened again at one sample: more than most programs have, and
+/// opening them takes some milliseconds.
+const OPENED_MAX: usize = 32;
+
+/// The files whose tables were dropped.
+#[derive(Default)]
+pub struct Dropped {
+    files: HashSet<ModuleId>,
+    /// Requests of tables that are not made from a file: they can be repeated as they are.
+    without_file: HashMap<ModuleId, Job>,
+}
+
+/// The tables to request again for a process.
+#[derive(Default)]
+pub struct Again {
+    /// Requests that can be repeated.
+    pub jobs: Vec<Job>,
+    /// Files that have to be opened first, each with the range of addresses of its mapping.
+    pub files: Vec<(ModuleId, (u64, u64))>,
+}
+
+impl Dropped {
+    pub fn add(&mut self, files: Vec<ModuleId>) {
+        self.files.extend(files);
+    }
+
+    pub fn contains(&self, file: ModuleId) -> bool {
+        self.files.contains(&file)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Records that a table is requested.
+    pub fn note_request(&mut self, job: &Job) {
+        self.files.remove(&job.file);
+        if !matches!(job.content, Content::File { .. }) {
+            self.without_file.insert(job.file, job.clone());
+        }
+    }
+
+    /// Takes the tables that a process with these mappings needs.
+    pub fn take(&mut self, mappings: &Mappings) -> Again {
+        let mut again = Again::default();
+        for mapping in mappings.iter() {
+            let Some(file) = file(mapping) else {
+                continue;
+            };
+            if again.files.len() >= OPENED_MAX || !self.files.remove(&file) {
+                continue;
+            }
+            match self.without_file.get(&file) {
+                Some(job) => again.jobs.push(job.clone()),
+                None => again.files.push((file, (mapping.start, mapping.end))),
+            }
+        }
+        again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Unwinding;
+    use super::*;
+    use crate::mappings::{Backing, Mapping};
+    use crate::modules::{Modules, Seen};
+    use crate::sideband::record::Identity;
+    use crate::tables::{Limits, PATIENCE_NS, TableMaps, Tables};
+    use rustix::fs::{major, minor};
+    use std::os::unix::fs::MetadataExt as _;
+    use std::sync::Arc;
+    use test_support::wait_until;
+
+    /// The process of which samples are taken; it maps this program's own file.
+    const PID: u32 = 1;
+
+    fn unwinding() -> Unwinding {
+        let limits = Limits {
+            cache_base: None,
+            ..Limits::default()
+        };
+        let tables = Tables::new(TableMaps::in_memory(), &limits).unwrap();
+        Unwinding::new(tables, 100)
+    }
+
+    /// Returns the module of this program's own file, and a mapping of it.
+    fn own_mappings(modules: &mut Modules) -> (ModuleId, Arc<Mappings>) {
+        let path = std::fs::read_link("/proc/self/exe").unwrap();
+        let file = std::fs::metadata(&path).unwrap();
+        let identity = Identity {
+            device: (major(file.dev()), minor(file.dev())),
+            inode: file.ino(),
+            generation: 0,
+        };
+        let seen = Seen {
+            pid: std::process::id(),
+            start: 0x1000,
+            end: 0x2000,
+            path: path.as_os_str().as_encoded_bytes(),
+            identity: &identity,
+        };
+        let backing = modules.backing(&seen, &mut 1).unwrap();
+        let Backing::Module(module) = backing else {
+            panic!("it is a file");
+        };
+        let mut mappings = Mappings::default();
+        mappings.insert(Mapping {
+            start: 0x1000,
+            end: 0x2000,
+            file_offset: 0,
+            backing,
+        });
+        (module, Arc::new(mappings))
+    }
+
+    /// Takes a sample once all tables that were requested are known. Returns whether the process is
+    /// walked by tables from then on.
+    fn is_published_after_a_sample(
+        unwinding: &mut Unwinding,
+        mappings: &Arc<Mappings>,
+        now_ns: u64,
+    ) -> bool {
+        wait_until("the table is known", || {
+            unwinding.poll(now_ns);
+            unwinding.unknown.is_empty()
+        });
+        unwinding.sampled(PID, 0, mappings, now_ns);
+        unwinding.tables.list_of(PID).is_some()
+    }
+
+    /// Lets the time pass after which tables are dropped that no process needs.
+    fn let_tables_be_dropped(unwinding: &mut Unwinding, now_ns: &mut u64) {
+        unwinding.remove(PID, *now_ns);
+        unwinding.sweep(*now_ns);
+        *now_ns += PATIENCE_NS;
+        unwinding.sweep(*now_ns);
+    }
+
+    #[test]
+    fn a_program_that_runs_again_after_a_while_is_walked_by_tables_again() {
+        let mut modules = Modules::new();
+        let (own, mappings) = own_mappings(&mut modules);
+        let mut unwinding = unwinding();
+        for module in modules.take_fresh() {
+            unwinding.add_module(&module);
+        }
+        let mut now_ns = 1;
+        assert!(is_published_after_a_sample(
+            &mut unwinding,
+            &mappings,
+            now_ns
+        ));
+        for _ in 0..2 {
+            assert!(unwinding.take_dropped(PID, &mappings, now_ns).is_empty());
+            let_tables_be_dropped(&mut unwinding, &mut now_ns);
+            assert!(unwinding.tables.table_of(own).is_none());
+            // Without the table it would be walked by frame pointers.
+            let is_published = is_published_after_a_sample(&mut unwinding, &mappings, now_ns);
+            assert!(!is_published);
+            let dropped = unwinding.take_dropped(PID, &mappings, now_ns);
+            assert_eq!(dropped, [(own, (0x1000, 0x2000))]);
+            for (file, range) in dropped {
+                let module = modules.open_again(file, std::process::id(), range);
+                unwinding.add_module(&module.unwrap());
+            }
+            unwinding.sampled(PID, 0, &mappings, now_ns);
+            assert!(unwinding.tables.list_of(PID).is_none());
+            let is_published = is_published_after_a_sample(&mut unwinding, &mappings, now_ns);
+            assert!(is_published);
+            assert!(matches!(unwinding.tables.table_of(own), Some(Ok(_))));
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_again_does_not_hold_up_its_process() {
+        let mut modules = Modules::new();
+        let (_, mappings) = own_mappings(&mut modules);
+        let mut unwinding = unwinding();
+        for module in modules.take_fresh() {
+            unwinding.add_module(&module);
+        }
+        let mut now_ns = 1;
+        assert!(is_published_after_a_sample(
+            &mut unwinding,
+            &mappings,
+            now_ns
+        ));
+        let_tables_be_dropped(&mut unwinding, &mut now_ns);
+        assert_eq!(unwinding.take_dropped(PID, &mappings, now_ns).len(), 1);
+        let is_published = is_published_after_a_sample(&mut unwinding, &mappings, now_ns);
+        assert!(is_published);
+    }
+}
