@@ -57,7 +57,7 @@ use crate::shares::{OverShare, SHARES, Scarce};
 use build::{Builder, Built};
 use dictionary::Dictionary;
 use file_table::FileTable;
-use files::Files;
+use files::{Files, Patience};
 use lists::Lists;
 use maps::{EXTENDED_BYTES, RULES_BYTES};
 use pool::Pool;
@@ -70,6 +70,14 @@ use std::sync::Arc;
 /// How long the table of a file that is no longer mapped is kept: a build starts the same programs
 /// again and again.
 pub(crate) const PATIENCE_NS: u64 = 60_000_000_000;
+
+/// How long it is kept at least, unless there is no room: a process that maps the file may have
+/// just started.
+const PATIENCE_LEAST_NS: u64 = 10_000_000_000;
+
+/// Tables that nobody uses may have this fraction (1/n) of the memory in between: a build also
+/// starts large programs once. From the cache a table is back in milliseconds.
+const UNUSED_PART: u64 = 8;
 
 /// Maximum number of chunks that one call makes: the kernel takes some time for each.
 const CHUNKS_PER_POLL: u64 = 2;
@@ -177,7 +185,7 @@ impl Tables {
                 Err(reason) => self.files.set_none(file, user, reason),
             }
             if loaded.is_err_and(NoTable::is_for_want_of_room) {
-                self.free_unused(0, now_ns);
+                self.free_unused(Patience::NONE, now_ns);
             }
         }
         if !ready.is_empty() {
@@ -233,7 +241,12 @@ impl Tables {
     pub fn sweep(&mut self, now_ns: u64) {
         let files = &self.files;
         self.lists.sweep(now_ns, &|layout| files.resolve(layout));
-        self.free_unused(PATIENCE_NS, now_ns);
+        let patience = Patience {
+            least_ns: PATIENCE_LEAST_NS,
+            words_max: self.pool.words() / UNUSED_PART,
+            all_ns: PATIENCE_NS,
+        };
+        self.free_unused(patience, now_ns);
         self.evict(now_ns);
         if self.pool.sweep(now_ns) {
             // An eighth more than the reserve, so that tables are not evicted and loaded
@@ -241,6 +254,24 @@ impl Tables {
             let share = self.pool.words() / SHARES as u64;
             let is_ample = self.pool.available_words() >= 2 * share;
             self.files.forget_those_without_room(is_ample);
+        }
+        self.empty_a_chunk(now_ns);
+    }
+
+    /// Moves the words that are in use out of a chunk that has few of them, so that it can be removed
+    /// when they have rested.
+    fn empty_a_chunk(&mut self, now_ns: u64) {
+        let Some(chunk) = self.pool.chunk_to_empty() else {
+            return;
+        };
+        let moved = self.files.move_out_of(chunk, &mut self.pool);
+        if !moved.elsewhere.is_empty() {
+            let files = &self.files;
+            let resolve: lists::Resolve<'_> = &|layout| files.resolve(layout);
+            self.lists.withdraw(&moved.elsewhere, now_ns, resolve);
+        }
+        if !moved.left.is_empty() {
+            self.pool.free(moved.left, now_ns);
         }
     }
 
@@ -358,10 +389,10 @@ impl Tables {
         self.pool.free(runs, now_ns);
     }
 
-    fn free_unused(&mut self, patience_ns: u64, now_ns: u64) {
+    fn free_unused(&mut self, patience: Patience, now_ns: u64) {
         let lists = &self.lists;
         let is_mapped = |file| lists.is_mapped(file);
-        let runs = self.files.take_unused(is_mapped, patience_ns, now_ns);
+        let runs = self.files.take_unused(is_mapped, patience, now_ns);
         if !runs.is_empty() {
             self.pool.free(runs, now_ns);
         }

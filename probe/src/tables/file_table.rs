@@ -4,7 +4,7 @@
 use super::dictionary::Dictionary;
 use super::encode::{Packed, encode};
 use super::no_table::NoTable;
-use super::pool::{Pool, Run};
+use super::pool::{Pool, Run, chunk_of};
 use probe_ebpf::table::{BLOCK_SHIFT, BLOCKS, NO_TABLE, PAGE_ROWS_MAX, PAGE_SHIFT, row};
 use std::collections::HashMap;
 use symbolize::Segments;
@@ -56,6 +56,49 @@ pub struct Loaded {
     pub runs: Vec<Run>,
     /// Number of rows of all pages.
     pub rows: usize,
+}
+
+impl Loaded {
+    /// Moves what lies in a chunk to others, and adds the places that are left to `left`. `None` if
+    /// something had to stay, because no other chunk has room for it.
+    ///
+    /// A page that was moved is referred to in place of the old one by one word of the page index,
+    /// so that a walk finds the one or the other. If the index itself is moved, the handle changes,
+    /// and the lists of mappings have to be written again.
+    pub fn move_out_of(
+        &mut self,
+        chunk: usize,
+        pool: &mut Pool,
+        left: &mut Vec<Run>,
+    ) -> Option<()> {
+        if self.runs.iter().all(|run| chunk_of(*run) != chunk) {
+            return Some(());
+        }
+        let (index, pages) = self.runs.split_last_mut()?;
+        let mut places = pool.read(*index)?.into_iter();
+        let mut at = 0;
+        for page in pages {
+            // Pages without rows have no run.
+            at += places.position(|place| place == page.first)? as u32 + 1;
+            if chunk_of(*page) == chunk {
+                let copy = pool.copy_out(*page)?;
+                if pool
+                    .write(*index, at - 1, std::iter::once(copy.first))
+                    .is_none()
+                {
+                    pool.discard(vec![copy]);
+                    return None;
+                }
+                left.push(std::mem::replace(page, copy));
+            }
+        }
+        if chunk_of(*index) == chunk {
+            let copy = pool.copy_out(*index)?;
+            left.push(std::mem::replace(index, copy));
+            self.handle.table = copy.first;
+        }
+        Some(())
+    }
 }
 
 impl FileTable {

@@ -3,12 +3,44 @@
 use super::file_table::{Loaded, TableHandle};
 use super::layout::{self, MappedRange};
 use super::no_table::NoTable;
-use super::pool::Run;
+use super::pool::{Pool, Run};
 use crate::ids::ModuleId;
 use probe_ebpf::table::Mapping;
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use symbolize::Segments;
+
+/// How long tables are kept that no process uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Whatever the size of all of them.
+    pub least_ns: u64,
+    /// Maximum number of words of all that are unused for longer: those that are so longest leave
+    /// first.
+    pub words_max: u64,
+    /// However small all of them are.
+    pub all_ns: u64,
+}
+
+impl Patience {
+    /// Keeps none of them.
+    pub const NONE: Patience = Patience {
+        least_ns: 0,
+        words_max: 0,
+        all_ns: 0,
+    };
+}
+
+/// What was moved out of a chunk.
+#[derive(Debug, Default)]
+pub struct Moved {
+    /// Places that are in use no more.
+    pub left: Vec<Run>,
+    /// Files whose handles are others now.
+    pub elsewhere: HashSet<ModuleId>,
+    /// Whether something had to stay.
+    pub is_part: bool,
+}
 
 /// All files for which a table was requested.
 #[derive(Debug, Default)]
@@ -125,15 +157,17 @@ impl Files {
         });
     }
 
-    /// Forgets the files that were not mapped for this long, and returns where their tables were.
+    /// Forgets the files that were not mapped for as long as the patience allows, and returns where
+    /// their tables were.
     pub fn take_unused(
         &mut self,
         is_mapped: impl Fn(ModuleId) -> bool,
-        patience_ns: u64,
+        patience: Patience,
         now_ns: u64,
     ) -> Vec<Run> {
         let mut runs = Vec::new();
         let (words, dropped) = (&mut self.words, &mut self.dropped);
+        let mut unused = Vec::new();
         self.by_id.retain(|id, file| {
             if is_mapped(*id) {
                 file.unused_since_ns = None;
@@ -141,7 +175,10 @@ impl Files {
             }
             let since_ns = *file.unused_since_ns.get_or_insert(now_ns);
             let is_wanted = matches!(file.state, TableState::Wanted);
-            if is_wanted || now_ns.saturating_sub(since_ns) < patience_ns {
+            if is_wanted || now_ns.saturating_sub(since_ns) < patience.all_ns {
+                if let TableState::Ready { loaded, .. } = &file.state {
+                    unused.push((since_ns, *id, words_of(loaded)));
+                }
                 return true;
             }
             if let TableState::Ready { loaded, .. } = &mut file.state {
@@ -151,6 +188,15 @@ impl Files {
             dropped.push(*id);
             false
         });
+        unused.sort_unstable();
+        let mut left: u64 = unused.iter().map(|(.., words)| words).sum();
+        for (since_ns, id, of_file) in unused {
+            if left <= patience.words_max || now_ns.saturating_sub(since_ns) < patience.least_ns {
+                break;
+            }
+            left -= of_file;
+            runs.extend(self.take(id));
+        }
         runs
     }
 
@@ -158,6 +204,42 @@ impl Files {
     /// maps one of them again, its table has to be requested again.
     pub fn take_dropped(&mut self) -> Vec<ModuleId> {
         std::mem::take(&mut self.dropped)
+    }
+
+    /// Forgets a file, and returns where its table was.
+    fn take(&mut self, id: ModuleId) -> Vec<Run> {
+        let Some(File {
+            state: TableState::Ready { loaded, .. },
+            user,
+            ..
+        }) = self.by_id.remove(&id)
+        else {
+            return Vec::new();
+        };
+        give_back(&mut self.words, user, words_of(&loaded));
+        self.dropped.push(id);
+        loaded.runs
+    }
+
+    /// Moves parts of tables out of a chunk, as far as others have room.
+    pub fn move_out_of(&mut self, chunk: usize, pool: &mut Pool) -> Moved {
+        let mut all = Moved::default();
+        for (id, file) in &mut self.by_id {
+            let TableState::Ready { loaded, .. } = &mut file.state else {
+                continue;
+            };
+            let table = loaded.handle;
+            if loaded.move_out_of(chunk, pool, &mut all.left).is_none() {
+                all.is_part = true;
+            }
+            if loaded.handle != table {
+                all.elsewhere.insert(*id);
+            }
+            if all.is_part {
+                break;
+            }
+        }
+        all
     }
 
     /// Returns the list for a layout, with the current tables.

@@ -4,11 +4,20 @@ use super::maps::{CHUNK_BYTES, Chunk, Chunks, WINDOW_SHIFT, WINDOWS, Window};
 use super::ranges::Ranges;
 use super::resting::Resting;
 use probe_ebpf::table::{CHUNK_SHIFT, CHUNK_WORDS, CHUNKS_MAX};
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 /// Number of words that are not used: the number 0 in a page index means that a page has no rows.
 const RESERVED_WORDS: u32 = 1;
+
+/// A chunk is emptied if the others have this many times as much free room as it has words in use:
+/// free room is in pieces, of which not all are large enough.
+const ROOM_TO_EMPTY: u64 = 2;
+
+/// No chunk is emptied while no more than this fraction (1/n) of what is in use is free: moving all
+/// of it again and again would cost more than the memory is worth.
+const FREE_PART: u64 = 4;
 
 /// Words with consecutive numbers, all in one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +75,57 @@ impl Pool {
                 return None;
             }
         }
+    }
+
+    /// Allocates a copy of a run in another chunk that exists; `None` if none has room, or if the
+    /// memory cannot be mapped.
+    pub fn copy_out(&mut self, run: Run) -> Option<Run> {
+        let words = self.read(run)?;
+        let chunk = chunk_of(run);
+        let first = self.free.take_outside(run.words, &words_of_chunk(chunk))?;
+        let copy = Run {
+            first,
+            words: run.words,
+        };
+        if self.write(copy, 0, words.into_iter()).is_none() {
+            self.discard(vec![copy]);
+            return None;
+        }
+        // Whoever sees a pointer to the copy sees its words.
+        fence(Ordering::Release);
+        Some(copy)
+    }
+
+    /// Returns the words of a run; `None` if its memory cannot be mapped.
+    pub fn read(&mut self, run: Run) -> Option<Vec<u32>> {
+        let mut words = Vec::with_capacity(run.words as usize);
+        let end = run.first + run.words;
+        let mut place = run.first;
+        while place < end {
+            let window = self.open(place >> WINDOW_SHIFT)?;
+            let rest = window.words_from(place as usize);
+            let here = &rest[..rest.len().min((end - place) as usize)];
+            words.extend(here.iter().map(|word| word.load(Ordering::Relaxed)));
+            place += here.len() as u32;
+        }
+        Some(words)
+    }
+
+    /// Returns the chunk that is to be emptied, if there is one: the one with the fewest words in
+    /// use, if the others have ample room for them. Tables come and go, so that without this there
+    /// are many chunks after a while, each with a few words in use.
+    pub fn chunk_to_empty(&self) -> Option<usize> {
+        let existing = (0..self.chunks.len()).filter(|index| self.chunks[*index].is_some());
+        let in_use = |index: usize| {
+            let free = self.free.free_in(&words_of_chunk(index));
+            u64::from(usable(index).1) - free
+        };
+        let (used, index) = existing.map(|index| (in_use(index), index)).min()?;
+        let free_here = u64::from(usable(index).1) - used;
+        let free_elsewhere = self.free.free() - free_here;
+        let is_much_free = self.free.free() > self.used_words() / FREE_PART;
+        let has_room = free_elsewhere >= used * ROOM_TO_EMPTY;
+        (used > 0 && is_much_free && has_room).then_some(index)
     }
 
     /// Writes words into a run from `offset` on. `None` if its memory cannot be mapped.
@@ -216,6 +276,17 @@ impl Pool {
     }
 }
 
+/// Returns the index of the chunk that a run lies in.
+pub fn chunk_of(run: Run) -> usize {
+    (run.first >> CHUNK_SHIFT) as usize
+}
+
+/// Returns the numbers of all words of a chunk.
+fn words_of_chunk(index: usize) -> Range<u32> {
+    let first = (index as u32) << CHUNK_SHIFT;
+    first..first + CHUNK_WORDS as u32
+}
+
 /// Returns first word and number of words of a chunk that may be allocated.
 fn usable(index: usize) -> (u32, u32) {
     let first = (index as u32) << CHUNK_SHIFT;
@@ -312,6 +383,26 @@ mod tests {
         let mut pool = Pool::new(Box::new(NoMemory), MIB);
         assert_eq!(pool.allocate(1), None);
         assert_eq!((pool.refused(), pool.chunk_count()), (1, 0));
+    }
+
+    #[test]
+    fn a_chunk_with_little_in_use_is_emptied_into_others() {
+        let mut pool = pool(4 * MIB);
+        let half = CHUNK_WORDS as u32 / 2 - 1;
+        let runs: Vec<Run> = (0..4).map(|_| pool.allocate(half).unwrap()).collect();
+        let small = pool.allocate(100).unwrap();
+        assert_eq!(pool.write(small, 0, 7..), Some(()));
+        assert_eq!((chunk_of(small), pool.chunk_count()), (2, 3));
+        assert_eq!(pool.chunk_to_empty(), None, "the others are full");
+        assert_eq!(pool.copy_out(small), None);
+        pool.discard(vec![runs[3]]);
+        assert_eq!(pool.chunk_to_empty(), Some(2));
+        let copy = pool.copy_out(small).unwrap();
+        assert_eq!(chunk_of(copy), 1);
+        assert_eq!(pool.read(copy), Some((7..107).collect()));
+        pool.free(vec![small], 0);
+        pool.sweep(REST_NS);
+        assert_eq!((pool.chunk_count(), pool.chunk_to_empty()), (2, None));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! are merged; none crosses a boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The free ranges.
 #[derive(Debug)]
@@ -31,11 +32,24 @@ impl Ranges {
     pub fn take(&mut self, length: u32) -> Option<u32> {
         assert!(length > 0);
         let (found, start) = *self.by_length.range((length, 0)..).next()?;
-        self.remove(start, found);
-        if found > length {
-            self.insert(start + length, found - length);
-        }
+        self.take_from(start, found, length);
         Some(start)
+    }
+
+    /// Takes a range of this length that begins outside of `avoided`, and returns its start. That must
+    /// begin and end at boundaries.
+    pub fn take_outside(&mut self, length: u32, avoided: &Range<u32>) -> Option<u32> {
+        assert!(length > 0);
+        let mut fitting = self.by_length.range((length, 0)..);
+        let (found, start) = *fitting.find(|(_, start)| !avoided.contains(start))?;
+        self.take_from(start, found, length);
+        Some(start)
+    }
+
+    /// Returns the free length from `range.start` to `range.end`, which have to be boundaries.
+    pub fn free_in(&self, range: &Range<u32>) -> u64 {
+        let inside = self.by_start.range(range.clone());
+        inside.map(|(_, length)| u64::from(*length)).sum()
     }
 
     /// Takes exactly this range, if all of it is free.
@@ -84,6 +98,14 @@ impl Ranges {
         self.free
     }
 
+    /// Takes the beginning of a free range that is `found` long.
+    fn take_from(&mut self, start: u32, found: u32, length: u32) {
+        self.remove(start, found);
+        if found > length {
+            self.insert(start + length, found - length);
+        }
+    }
+
     fn together(&self, a: u32, b: u32) -> bool {
         a >> self.boundary_shift == b >> self.boundary_shift
     }
@@ -123,6 +145,22 @@ mod tests {
         assert_eq!(ranges.give(0, 16), (0, 16));
         assert_eq!(ranges.give(16, 16), (16, 16));
         assert_eq!(ranges.take(17), None);
+    }
+
+    #[test]
+    fn elsewhere_or_not_at_all() {
+        let mut ranges = Ranges::new(4);
+        ranges.give(0, 5);
+        ranges.give(16, 8);
+        ranges.give(28, 4);
+        assert_eq!(
+            (ranges.free_in(&(16..32)), ranges.free_in(&(0..16))),
+            (12, 5)
+        );
+        assert_eq!(ranges.take_outside(4, &(16..32)), Some(0));
+        assert_eq!(ranges.take_outside(4, &(16..32)), None);
+        assert_eq!(ranges.take_outside(4, &(0..16)), Some(28));
+        assert_eq!(ranges.free(), 9);
     }
 
     #[test]

@@ -180,13 +180,104 @@ fn files_that_nobody_maps_make_room() {
     tables.files.set_none(ModuleId(3), 7, NoTable::OverShare);
     assert_eq!(tables.stats().files_without_room, 1);
     // This is what `poll` does when the first file is no longer mapped.
-    tables.free_unused(0, 0);
+    tables.free_unused(Patience::NONE, 0);
     tables.sweep(REST_NS);
     for file in [2, 3] {
         let state = tables.table_of(ModuleId(file));
         assert_eq!(state, None, "it may be asked for again");
     }
     assert_eq!(tables.load(ModuleId(2), 0, &big), Ok(()));
+}
+
+#[test]
+fn tables_that_nobody_uses_have_little_room() {
+    let limits = Limits {
+        table_bytes: 4 << 20,
+        ..limits()
+    };
+    let mut tables = Tables::new(TableMaps::in_memory(), &limits).unwrap();
+    let of_one = table(50_000);
+    let words = (of_one.bytes() / 4) as u64;
+    let room = tables.pool.words() / UNUSED_PART;
+    let fitting = (room / words) as u32;
+    for (number, now_ns) in (0..fitting + 2).zip(1..) {
+        map(&mut tables, number + 1, 0, ModuleId(number));
+        assert_eq!(tables.load(ModuleId(number), 0, &of_one), Ok(()));
+        tables.unpublish(number + 1, now_ns);
+        tables.sweep(now_ns);
+    }
+    let count = |tables: &Tables| tables.stats().tables as u32;
+    tables.sweep(PATIENCE_LEAST_NS);
+    assert_eq!(count(&tables), fitting + 2);
+    assert_eq!(tables.take_dropped(), []);
+    // Those that nobody has used for longest leave.
+    tables.sweep(PATIENCE_LEAST_NS + 100);
+    assert_eq!(count(&tables), fitting);
+    assert_eq!(tables.table_of(ModuleId(1)), None);
+    assert!(tables.table_of(ModuleId(2)).is_some());
+    assert_eq!(tables.take_dropped(), [ModuleId(0), ModuleId(1)]);
+    tables.sweep(PATIENCE_NS + 100);
+    assert_eq!(count(&tables), 0);
+    assert_eq!(tables.take_dropped().len() as u32, fitting);
+}
+
+/// Checks that the table of a file has the rules of [`table`].
+fn check_rules(tables: &Tables, reader: &Reader, tgid: u32, rows: u32) {
+    let mapping = reader.find(tables.list_of(tgid).unwrap(), 0x10_0000);
+    let mapping = mapping.unwrap();
+    for row in (0..rows - 1).step_by(97) {
+        let rule = reader.rule_at(&mapping, u64::from(row) * 4);
+        assert_eq!(rule.offset(), row % 2 + 1, "row {row}");
+    }
+}
+
+/// Tables of programs that ended leave gaps between those that stay, in all chunks.
+#[test]
+fn what_stays_is_moved_together() {
+    let mut tables = in_memory();
+    // Several tables have parts in one chunk, and each has parts in several.
+    let rows = |file: u32| 90_000 + file * 1000;
+    let all = 40;
+    for file in 0..all {
+        let loaded = tables.load(ModuleId(file), 0, &table(rows(file)));
+        assert_eq!(loaded, Ok(()));
+        map(&mut tables, file + 1, 0, ModuleId(file));
+    }
+    let stays = |file: &u32| file % 7 == 3;
+    for file in (0..all).filter(|file| !stays(file)) {
+        tables.unpublish(file + 1, 0);
+    }
+    tables.sweep(0);
+    let before = tables.stats().chunks;
+    let mut now_ns = PATIENCE_NS;
+    for _ in 0..4 * before {
+        let reader = tables.reader();
+        let lists: Vec<_> = (1..=all).map(|tgid| tables.list_of(tgid)).collect();
+        tables.sweep(now_ns);
+        // A sample that began before reads what it began with.
+        for file in (0..all).filter(stays) {
+            check_rules(&tables, &tables.reader(), file + 1, rows(file));
+            let list = lists[file as usize].unwrap();
+            let mapping = reader.find(list, 0x10_0000).unwrap();
+            assert_eq!(reader.rule_at(&mapping, 8).offset(), 1);
+        }
+        now_ns += REST_NS;
+    }
+    let stats = tables.stats();
+    let used = stats.used_bytes.div_ceil(1 << 20) as usize;
+    assert_eq!(stats.tables, (0..all).filter(stays).count());
+    assert!(
+        before > 12 && stats.chunks <= used + used / 4 + 1,
+        "{stats:?}"
+    );
+    for file in (0..all).filter(stays) {
+        tables.unpublish(file + 1, now_ns);
+    }
+    for _ in 0..before {
+        tables.sweep(now_ns);
+        now_ns += PATIENCE_NS;
+    }
+    assert_eq!((tables.stats().chunks, tables.stats().used_bytes), (0, 0));
 }
 
 /// Adds a process of a user that maps a file, from its first byte on.
