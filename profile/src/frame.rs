@@ -12,7 +12,7 @@ pub struct ModuleId(pub u32);
 
 /// The number of one life of a process: a pid that is used again gets another. The source of the
 /// samples assigns it, as with [`ModuleId`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId(pub u32);
 
 /// What may be known about a process in addition to its name.

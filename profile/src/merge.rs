@@ -259,7 +259,7 @@ impl<'a> MergedPart<'a> {
             if name.is_some() != is_named {
                 continue;
             }
-            let frame = tables.frames[at as usize];
+            let frame = tables.frames.at(FrameId(at));
             let module = match modules.get(&frame.module) {
                 Some(known) => *known,
                 None => {

@@ -1,6 +1,7 @@
 //! A *report* answers "what used the CPUs in this window?": rows that are computed once and never
 //! change, for the screen, batch output and files.
 
+use crate::pieces::Pieces;
 use crate::rates::Reweighed;
 use crate::time::Window;
 use crate::{
@@ -45,7 +46,7 @@ pub struct Report {
     /// Functions by self samples, falling; ties by total, then name.
     pub functions: Vec<FunctionRow>,
     /// The function of each frame, by frame number.
-    pub owners: Arc<Vec<FunctionId>>,
+    pub owners: Pieces<FunctionId>,
     /// Processes by samples, falling.
     pub processes: Vec<ProcessRow>,
     /// Threads by samples, falling.

@@ -367,7 +367,7 @@ impl Store {
                     others => others.into(),
                 },
                 stacks: self.stacks.table().clone(),
-                frames: Arc::clone(self.frames.table()),
+                frames: self.frames.table().clone(),
                 names: self.names.table().clone(),
                 sources: self.sources.table().clone(),
                 modules: self.modules.table().clone(),

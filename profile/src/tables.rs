@@ -9,6 +9,7 @@
 //! - [`modules`]: the files that frames lie in
 //! - [`names`]: names of frames, and the functions that they form
 //! - [`sources`]: source locations of frames
+//! - [`texts`]: the text of each name, once
 
 mod histories;
 mod history;
@@ -16,6 +17,7 @@ mod modules;
 mod names;
 mod processes;
 mod sources;
+mod texts;
 
 pub use histories::EventId;
 pub(crate) use histories::{Counted, Histories};
@@ -25,10 +27,10 @@ pub(crate) use names::{NameTable, Names, Tag, UNMAPPED_CODE};
 pub(crate) use processes::{Process, ProcessTable, Processes, Thread, ThreadSlot};
 pub(crate) use sources::{CHAIN_MAX, Link, SourceTable, Sources};
 
-use crate::intern::StackTable;
+use crate::intern::{FrameTable, StackTable};
 use crate::probes::ProbeLog;
 use crate::states::StateLog;
-use crate::{Busy, Frame, Info};
+use crate::{Busy, Info};
 use std::sync::Arc;
 
 /// Everything that a store held at one moment. Cloning is cheap; used to make a view that differs
@@ -40,7 +42,7 @@ pub(crate) struct Tables {
     pub(crate) others: Arc<[Counted]>,
     pub(crate) stacks: StackTable,
     /// Samples of the event that the view counts, as a rule the first one.
-    pub(crate) frames: Arc<Vec<Frame>>,
+    pub(crate) frames: FrameTable,
     pub(crate) names: NameTable,
     pub(crate) sources: SourceTable,
     pub(crate) modules: ModuleTable,

@@ -159,7 +159,7 @@ impl View {
 
     /// Returns the place that a number stands for; `None` if it is from another store.
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
-        self.tables.frames.get(id.0 as usize).copied()
+        self.tables.frames.get(id)
     }
 
     /// Returns a frame's name in the form in which it can be set in another store.

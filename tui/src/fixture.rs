@@ -7,7 +7,7 @@ use engine::snapshot::{
 use profile::Host;
 use profile::{
     Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, LanguageStacks, NoName,
-    ProcessDetails, ProcessId, ProcessRow, Report, RowName, TREND_LEN, ThreadRow, Window,
+    Pieces, ProcessDetails, ProcessId, ProcessRow, Report, RowName, TREND_LEN, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,7 +103,7 @@ pub fn postgres() -> Snapshot {
             samples_kept: 98_211,
             kept_seconds: 192.0,
             completeness: completeness(),
-            owners: Arc::new((0..FIRST + functions.len() as u32).map(FrameId).collect()),
+            owners: (0..FIRST + functions.len() as u32).map(FrameId).collect(),
             functions,
             processes: processes(),
             threads: threads(),
@@ -228,13 +228,14 @@ fn names_from() -> Arc<NamesFrom> {
 pub const FIRST: u32 = 100;
 
 /// Gives a row without a name the name of another function, into which it is merged.
-fn named(functions: &mut Vec<FunctionRow>, owners: &mut Arc<Vec<FrameId>>) {
+fn named(functions: &mut Vec<FunctionRow>, owners: &mut Pieces<FrameId>) {
     let (late, owner) = (FrameId(FIRST + 12), FrameId(FIRST + 13));
     if let Some(at) = functions.iter().position(|row| row.id == late)
         && functions.iter().any(|row| row.id == owner)
     {
         functions.remove(at);
-        Arc::make_mut(owners)[late.0 as usize] = owner;
+        let changed = |id: &FrameId| if *id == late { owner } else { *id };
+        *owners = owners.iter().map(changed).collect();
     }
 }
 

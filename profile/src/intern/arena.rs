@@ -2,16 +2,19 @@
 //! views. New words are written to the last chunk, so when the store continues after a view was
 //! taken it copies one chunk and not all.
 
+use crate::growth;
 use std::sync::Arc;
 
-/// Number of bits of a position inside its chunk; chunks have 256 KiB.
-const CHUNK_BITS: u32 = 16;
+/// Number of bits of a position inside its chunk; chunks have 64 KiB.
+const CHUNK_BITS: u32 = 14;
 /// Words in one chunk.
 pub(super) const CHUNK_WORDS: usize = 1 << CHUNK_BITS;
+/// Maximum number of chunks: more have no position.
+const CHUNKS_MAX: usize = 1 << (u32::BITS - CHUNK_BITS);
 
 /// Position where a run of words begins: the number of the chunk in the upper bits, the word in it
 /// in the lower.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RunStart(pub(super) u32);
 
 impl RunStart {
@@ -48,13 +51,13 @@ impl Arena {
             .last()
             .is_none_or(|c| c.len() + len > CHUNK_WORDS)
         {
-            if self.chunks.len() >= CHUNK_WORDS {
+            if self.chunks.len() >= CHUNKS_MAX {
                 return None;
             }
             self.chunks.push(Arc::default());
         }
         let last = self.chunks.len() - 1;
-        let chunk = crate::cow::grow(&mut self.chunks[last], len);
+        let chunk = grow(&mut self.chunks[last], len);
         let place = RunStart((last << CHUNK_BITS) as u32 | chunk.len() as u32);
         words.iter().for_each(|part| chunk.extend_from_slice(part));
         Some(place)
@@ -74,4 +77,17 @@ impl Arena {
         let words: usize = self.chunks.iter().map(|chunk| chunk.capacity()).sum();
         words * size_of::<u32>()
     }
+}
+
+/// Returns a chunk for writing, with room for `more` words. If a view shares it, it is copied, and
+/// the copy is allocated with that room instead of growing later.
+fn grow(chunk: &mut Arc<Vec<u32>>, more: usize) -> &mut Vec<u32> {
+    if Arc::get_mut(chunk).is_none() {
+        let mut copy = Vec::with_capacity(growth::with_room(chunk.len(), more));
+        copy.extend_from_slice(chunk);
+        *chunk = Arc::new(copy);
+    }
+    let chunk = Arc::make_mut(chunk);
+    growth::reserve(chunk, more);
+    chunk
 }

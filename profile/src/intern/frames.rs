@@ -11,12 +11,11 @@
 //! they are released when the table has doubled, and at most half of its numbers belong to released
 //! frames.
 
-use crate::cow;
+use super::frame_table::{FrameTable, RESERVED_FRAME};
 use crate::hash::Seed;
 use crate::index::Index;
-use crate::{Ending, Frame, FrameId, FrameKind, ModuleId};
+use crate::{Ending, Frame, FrameId};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// The frame that stands for "this sample has no frame at all".
 pub(crate) const NO_STACK: FrameId = FrameId(0);
@@ -48,7 +47,7 @@ pub(crate) struct Frames {
     seed: Seed,
     index: Index,
     /// Frames by number; shared with views.
-    frames: Arc<Vec<Frame>>,
+    frames: FrameTable,
     /// Numbers that may be reused, the longest released first.
     released: VecDeque<FrameId>,
     /// Frames that stand for inlined functions and are not in the index.
@@ -70,17 +69,14 @@ pub(crate) struct Interned {
 impl Frames {
     /// An empty table that may use `budget_bytes` before it reuses numbers.
     pub(crate) fn new(seed: Seed, budget_bytes: usize) -> Self {
-        let reserved = Frame {
-            module: ModuleId(u32::MAX),
-            address: 0,
-            kind: FrameKind::User,
-        };
+        // Reserved frames are not in the index, as no sample may refer to them.
+        let mut frames = FrameTable::default();
+        (0..RESERVED).for_each(|_| frames.push(RESERVED_FRAME));
         let share_max = (budget_bytes / BYTES_PER_FRAME).max(FRAMES_MIN);
         Self {
             seed,
             index: Index::new(),
-            // Reserved frames are not in the index, as no sample may refer to them.
-            frames: Arc::new(vec![reserved; RESERVED as usize]),
+            frames,
             released: VecDeque::new(),
             inlined: Vec::new(),
             wanted_max: share_max.min(SMALL_MAX),
@@ -94,7 +90,7 @@ impl Frames {
     }
 
     /// The frames by number, for a view to share.
-    pub(crate) fn table(&self) -> &Arc<Vec<Frame>> {
+    pub(crate) fn table(&self) -> &FrameTable {
         &self.frames
     }
 
@@ -107,14 +103,16 @@ impl Frames {
     /// used.
     #[inline]
     pub(crate) fn get(&self, id: FrameId) -> Option<Frame> {
-        self.frames.get(id.0 as usize).copied()
+        self.frames.get(id)
     }
 
     /// Returns the number of a frame that is not released.
     pub(crate) fn find(&self, frame: &Frame) -> Option<FrameId> {
         let hash = self.seed.hash_frame(frame);
         let frames = &self.frames;
-        let found = self.index.find(hash, |id| frames[id as usize] == *frame);
+        let found = self
+            .index
+            .find(hash, |id| frames.get(FrameId(id)) == Some(*frame));
         found.map(FrameId)
     }
 
@@ -122,14 +120,15 @@ impl Frames {
     pub(crate) fn intern(&mut self, frame: &Frame) -> Interned {
         let hash = self.seed.hash_frame(frame);
         let frames = &self.frames;
-        if let Some(id) = self.index.find(hash, |id| frames[id as usize] == *frame) {
+        let is_it = |id| frames.get(FrameId(id)) == Some(*frame);
+        if let Some(id) = self.index.find(hash, is_it) {
             return Interned {
                 id: FrameId(id),
                 is_new: false,
             };
         }
         let id = self.next_id();
-        cow::write(&mut self.frames)[id.0 as usize] = *frame;
+        self.frames.set(id, *frame);
         self.index.insert(hash, id.0);
         Interned { id, is_new: true }
     }
@@ -138,7 +137,7 @@ impl Frames {
     /// cannot be found by address.
     pub(crate) fn add_inlined(&mut self, frame: Frame) -> FrameId {
         let id = self.next_id();
-        cow::write(&mut self.frames)[id.0 as usize] = frame;
+        self.frames.set(id, frame);
         self.inlined.push(id);
         id
     }
@@ -190,7 +189,7 @@ impl Frames {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.frames.capacity() * size_of::<Frame>()
+        self.frames.memory_bytes()
             + (self.released.capacity() + self.inlined.capacity()) * size_of::<FrameId>()
             + self.index.memory_bytes()
     }
@@ -203,8 +202,7 @@ impl Frames {
             return id;
         }
         let id = FrameId(self.frames.len() as u32);
-        let reserved = self.frames[0];
-        cow::grow(&mut self.frames, 1).push(reserved);
+        self.frames.push(RESERVED_FRAME);
         id
     }
 }
@@ -212,6 +210,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{FrameKind, ModuleId};
 
     fn frame(address: u64) -> Frame {
         Frame {
@@ -242,8 +241,8 @@ mod tests {
             for n in 0..10_000 {
                 if frames.is_full() {
                     // Frames of the last two rounds are in use.
-                    let table = Arc::clone(frames.table());
-                    let used = |id: FrameId| table[id.0 as usize].address >> 32;
+                    let table = frames.table().clone();
+                    let used = |id| table.get(id).unwrap().address >> 32;
                     frames.release(|id| used(id) + 1 >= round);
                 }
                 frames.intern(&frame((round << 32) | n));

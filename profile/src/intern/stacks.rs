@@ -14,13 +14,12 @@
 
 use super::arena::{Arena, CHUNK_WORDS, RunStart};
 use super::callers::{BLOCK_FRAMES, BlockId, BlockTable, Callers, Moving, StackFrames};
-use crate::cow;
 use crate::growth;
 use crate::hash::Seed;
 use crate::index::Index;
+use crate::pieces::Pieces;
 use crate::{Frame, FrameId};
 use std::ops::Deref;
-use std::sync::Arc;
 
 /// Maximum depth of a stack that is kept whole: far more than any sampler walks, and a limit for
 /// files that are not trusted.
@@ -62,11 +61,11 @@ pub(crate) struct Stacks {
 pub(crate) struct StackTable {
     arena: Arena,
     blocks: BlockTable,
-    slots: Arc<Vec<Slot>>,
+    slots: Pieces<Slot>,
 }
 
 /// The entry of a stack number. A free number keeps the entry of its last stack.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     /// Position of the header.
     place: RunStart,
@@ -189,10 +188,10 @@ impl Stacks {
         };
         self.serial = self.serial.wrapping_add(1);
         if self.free.pop().is_some() {
-            cow::write(&mut self.table.slots)[id.0 as usize] = slot;
+            *self.table.slots.write(id.0 as usize) = slot;
             self.uses[id.0 as usize] = 0;
         } else {
-            cow::grow(&mut self.table.slots, 1).push(slot);
+            self.table.slots.push(slot);
             growth::reserve(&mut self.uses, 1);
             self.uses.push(0);
         }
@@ -247,7 +246,6 @@ impl Stacks {
         let uses = &self.uses;
         self.index.retain(|id| uses[id as usize] > 0);
         let table = &mut self.table;
-        let slots = cow::write(&mut table.slots);
         let mut moving = Moving::start(&mut table.blocks, &mut self.callers);
         // Done chunk by chunk, so that memory that no view shares is freed on the way.
         for chunk in table.arena.take_chunks() {
@@ -259,7 +257,8 @@ impl Stacks {
                 let block = moving.moved(run.block, &mut table.blocks, &mut self.callers);
                 let header = [run.id.0, block.with_own(run.own.len())];
                 let place = table.arena.push(&[&header, run.own]);
-                slots[run.id.0 as usize].place = place.expect("it had room before");
+                let place = place.expect("it had room before");
+                table.slots.write(run.id.0 as usize).place = place;
             }
         }
         self.dead = 0;
@@ -270,7 +269,7 @@ impl Stacks {
         self.table.arena.memory_bytes()
             + self.table.blocks.memory_bytes()
             + self.callers.memory_bytes()
-            + self.slots.capacity() * size_of::<Slot>()
+            + self.slots.memory_bytes()
             + self.uses.capacity() * size_of::<u32>()
             + self.free.capacity() * size_of::<StackId>()
             + self.index.memory_bytes()
@@ -284,7 +283,7 @@ impl Stacks {
     /// Drops free numbers at the end of the table, so that it shrinks, too.
     fn drop_free_tail(&mut self) {
         self.free.sort_unstable();
-        let slots = cow::write(&mut self.table.slots);
+        let slots = &mut self.table.slots;
         while let Some(last) = self.free.last()
             && last.0 as usize + 1 == slots.len()
         {
@@ -292,7 +291,6 @@ impl Stacks {
             self.uses.pop();
             self.free.pop();
         }
-        slots.shrink_to(slots.len() * 5 / 4);
         self.uses.shrink_to(slots.len() * 5 / 4);
         self.free.shrink_to(self.free.len() * 5 / 4);
     }

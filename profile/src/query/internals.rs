@@ -48,7 +48,7 @@ impl Internals {
                 answer
             }
         };
-        let role = |(number, frame): (u32, &Frame)| match frame.kind {
+        let role = |(number, frame): (u32, Frame)| match frame.kind {
             FrameKind::Python => Role::Run,
             FrameKind::User if number >= RESERVED && is_in_one(frame.module) => {
                 let name = view.tables.names.name(FrameId(number));

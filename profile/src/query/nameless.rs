@@ -85,7 +85,7 @@ impl Selection {
             let reason = tags[id.0 as usize].reason()?;
             // What stands for a missing stack does not count as a frame.
             let is_frame = !(is_missing && id == crate::intern::NO_STACK);
-            let module_id = tables.frames.get(id.0 as usize)?.module;
+            let module_id = tables.frames.get(id)?.module;
             is_frame.then_some((Row { module_id, reason }, id))
         })
     }

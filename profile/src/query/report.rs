@@ -8,7 +8,6 @@ use crate::few;
 use crate::tables::Tag;
 use crate::{Completeness, Ending, NoName, Report, Store, TimeRange, TrendPeaks};
 use std::cmp::Reverse;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Store {
@@ -55,7 +54,7 @@ impl Selection {
             kept_seconds: self.view.kept_seconds(),
             completeness: self.completeness(),
             functions: functions.rows,
-            owners: Arc::clone(self.view.tables.names.owners()),
+            owners: self.view.tables.names.owners().clone(),
             processes,
             threads,
             cpus: self.cpus(),

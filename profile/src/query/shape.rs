@@ -152,7 +152,7 @@ impl<'a> Shaper<'a> {
         if !self.states.iter().all(is_in_state) {
             return false;
         }
-        let owners = tables.names.owners().as_slice();
+        let owners = tables.names.owners();
         let start = arena.len();
         for frame in tables.stacks.frames(stack) {
             // Inlined functions are steps of the stack, though they have no frame of their own.

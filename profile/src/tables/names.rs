@@ -7,8 +7,10 @@
 //! more for frames that were grouped by their start when that gets a name. So the function of a
 //! frame is always found by one look-up in the table of owners.
 
-use crate::cow;
+use super::texts::Texts;
 use crate::intern::RESERVED;
+use crate::pieces::Pieces;
+use crate::shards::Shards;
 use crate::{FrameId, FunctionId, ModuleId, NameState, NoName};
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -16,7 +18,7 @@ use std::sync::Arc;
 
 /// The state of a frame's name, in a byte. It is the only part that each query needs for each frame
 /// of each stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tag(u8);
 
 impl Tag {
@@ -66,9 +68,8 @@ impl Tag {
 
 const _: () = assert!(Tag::REASONS as usize + NoName::ALL.len() <= Tag::COUNT);
 
-/// Memory of a function's name in addition to its text: two reference counts, and its entries in
-/// two maps.
-const BYTES_PER_NAME: usize = 96;
+/// Memory of a function's name in addition to its text: its entries in two maps.
+const BYTES_PER_NAME: usize = 80;
 
 /// The name of the function for all code of a process that was made at run time and is in no map.
 pub(crate) const UNMAPPED_CODE: &str = "[JIT, no map]";
@@ -78,21 +79,21 @@ pub(crate) const UNMAPPED_CODE: &str = "[JIT, no map]";
 pub(crate) struct Names {
     table: NameTable,
     by_name: HashMap<(ModuleId, Arc<str>), FunctionId>,
-    /// Bytes of all names.
-    letters: usize,
+    /// The text of each name, once: many programs have the same functions, and a program that is
+    /// built again has all of its own.
+    texts: Texts,
 }
 
-/// The part that is shared with views and reports: three tables that are copied only when a name is
-/// set while one of them holds them.
+/// The part that is shared with views and reports.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameTable {
     /// Tags by frame; as long as `owners`.
-    tags: Arc<Vec<Tag>>,
+    tags: Pieces<Tag>,
     /// Function of each frame; the frame itself if it is the owner.
-    owners: Arc<Vec<FunctionId>>,
+    owners: Pieces<FunctionId>,
     /// Names by owner. A function that is grouped by its start has a name made of that here, and
     /// the tags of its frames say so.
-    names: Arc<HashMap<FunctionId, Arc<str>>>,
+    names: Shards<FunctionId, Arc<str>>,
 }
 
 impl NameTable {
@@ -104,18 +105,18 @@ impl NameTable {
     }
 
     /// Tags by frame.
-    pub(crate) fn tags(&self) -> &[Tag] {
+    pub(crate) fn tags(&self) -> &Pieces<Tag> {
         &self.tags
     }
 
     /// The function of each frame, by frame.
-    pub(crate) fn owners(&self) -> &Arc<Vec<FunctionId>> {
+    pub(crate) fn owners(&self) -> &Pieces<FunctionId> {
         &self.owners
     }
 
     /// Returns the name of a function, if it has one.
     pub(crate) fn name(&self, function: FunctionId) -> Option<&Arc<str>> {
-        self.names.get(&function)
+        self.names.get(function)
     }
 
     /// Returns what is known about a frame's name. The name of a frame that was released, or
@@ -148,14 +149,14 @@ impl NameTable {
         reason: NoName,
         place: impl Fn(FunctionId) -> Option<Arc<str>>,
     ) -> Self {
-        let is_place = |function: &FunctionId| function.0 >= RESERVED;
+        let is_place = |function: FunctionId| function.0 >= RESERVED;
         let named = self.names.iter().filter_map(|(function, name)| {
             let name = if is_place(function) {
-                place(*function)?
+                place(function)?
             } else {
                 Arc::clone(name)
             };
-            Some((*function, name))
+            Some((function, name))
         });
         let tag = |(frame, tag): (u32, &Tag)| {
             if frame < RESERVED {
@@ -165,9 +166,9 @@ impl NameTable {
             }
         };
         Self {
-            tags: Arc::new((0..).zip(self.tags.iter()).map(tag).collect()),
-            owners: Arc::clone(&self.owners),
-            names: Arc::new(named.collect()),
+            tags: (0..).zip(self.tags.iter()).map(tag).collect(),
+            owners: self.owners.clone(),
+            names: named.collect(),
         }
     }
 }
@@ -185,21 +186,20 @@ impl Names {
         Self {
             table: NameTable::default(),
             by_name: HashMap::new(),
-            letters: 0,
+            texts: Texts::default(),
         }
     }
 
     /// Adds an entry for a frame, or resets the entry of one that was released.
     pub(crate) fn add(&mut self, frame: FrameId) {
         let at = frame.0 as usize;
-        let owners = cow::grow(&mut self.table.owners, 1);
-        let tags = cow::grow(&mut self.table.tags, 1);
+        let NameTable { tags, owners, .. } = &mut self.table;
         while owners.len() <= at {
             owners.push(FrameId(owners.len() as u32));
             tags.push(Tag::NEW);
         }
-        owners[at] = frame;
-        tags[at] = Tag::NEW;
+        *owners.write(at) = frame;
+        *tags.write(at) = Tag::NEW;
     }
 
     /// Records that the frame's name was requested: the frame is not released meanwhile.
@@ -242,7 +242,7 @@ impl Names {
     /// Sets why a frame has no name, and counts it in the function `of`.
     pub(crate) fn set_unnamed_of(&mut self, frame: FrameId, reason: NoName, of: FunctionId) {
         self.set_unnamed(frame, reason);
-        cow::write(&mut self.table.owners)[frame.0 as usize] = of;
+        *self.table.owners.write(frame.0 as usize) = of;
     }
 
     /// Whether the frame has a reason for having no name, so that a name can still be set.
@@ -263,16 +263,15 @@ impl Names {
         {
             // The other frames there belong to other functions.
             if owner != frame {
-                cow::write(&mut self.table.owners)[frame.0 as usize] = frame;
+                *self.table.owners.write(frame.0 as usize) = frame;
                 self.set_named(frame, module, name);
             }
             return;
         }
         // A frame that was a function of its own is named like any other.
-        let Some(place) = Arc::make_mut(&mut self.table.names).remove(&owner) else {
+        let Some(place) = self.table.names.remove(owner) else {
             return self.set_named(frame, module, name);
         };
-        self.letters -= place.len();
         self.by_name.remove(&(module, place));
         let members = self
             .owners
@@ -288,19 +287,18 @@ impl Names {
             if self.has_reason(member) {
                 self.set_tag(member, Tag::NAMED);
             }
-            cow::write(&mut self.table.owners)[member.0 as usize] = function;
+            *self.table.owners.write(member.0 as usize) = function;
         }
     }
 
     /// Makes the frame part of the function with that name.
     fn join(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
-        let key = (module, name);
+        let key = (module, self.texts.shared(name));
         if let Some(owner) = self.by_name.get(&key) {
             let owner = *owner;
-            cow::write(&mut self.table.owners)[frame.0 as usize] = owner;
+            *self.table.owners.write(frame.0 as usize) = owner;
         } else {
-            self.letters += key.1.len();
-            Arc::make_mut(&mut self.table.names).insert(frame, Arc::clone(&key.1));
+            self.table.names.insert(frame, Arc::clone(&key.1));
             self.by_name.insert(key, frame);
         }
     }
@@ -313,8 +311,7 @@ impl Names {
     /// Removes a frame that was released. If it owns a function, no other frame of that function
     /// may be left.
     pub(crate) fn forget(&mut self, frame: FrameId, module: ModuleId) {
-        if let Some(name) = Arc::make_mut(&mut self.table.names).remove(&frame) {
-            self.letters -= name.len();
+        if let Some(name) = self.table.names.remove(frame) {
             self.by_name.remove(&(module, name));
         }
         // It keeps its owner: a selected line that refers to a member of a function still finds the
@@ -325,19 +322,19 @@ impl Names {
     /// Frees the memory of what was removed.
     pub(crate) fn shrink(&mut self) {
         self.by_name.shrink_to(self.by_name.len() * 2);
-        let names = Arc::make_mut(&mut self.table.names);
-        names.shrink_to(names.len() * 2);
+        self.table.names.shrink();
+        self.texts.forget_unused();
     }
 
     /// Names a frame that is not a place in a program.
     pub(crate) fn set_reserved(&mut self, frame: FrameId, name: Arc<str>) {
         self.add(frame);
         self.set_tag(frame, Tag::NAMED);
-        Arc::make_mut(&mut self.table.names).insert(frame, name);
+        self.table.names.insert(frame, name);
     }
 
     fn set_tag(&mut self, frame: FrameId, tag: Tag) {
-        cow::write(&mut self.table.tags)[frame.0 as usize] = tag;
+        *self.table.tags.write(frame.0 as usize) = tag;
     }
 
     pub(crate) fn table(&self) -> &NameTable {
@@ -351,11 +348,10 @@ impl Names {
 
     /// Estimates the memory without walking through the maps.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.tags.capacity()
-            // Twice: a report may hold the copy from before the last name.
-            + self.owners.capacity() * size_of::<FunctionId>() * 2
+        self.tags.memory_bytes()
+            + self.owners.memory_bytes()
             + self.names.len() * BYTES_PER_NAME
-            + self.letters
+            + self.texts.memory_bytes()
     }
 }
 
@@ -376,7 +372,7 @@ mod tests {
         names.set_named(FrameId(2), ModuleId(1), "main".into());
         names.set_named(FrameId(3), ModuleId(2), "main".into());
         assert_eq!(
-            names.owners()[1..],
+            *names.owners().run(1, 3),
             [FrameId(1), FrameId(1), FrameId(3)],
             "the third is another module's main"
         );
@@ -411,14 +407,18 @@ mod tests {
         for frame in [1, 2] {
             assert_eq!(names.state(FrameId(frame)), NameState::Named("work".into()));
         }
-        assert_eq!(names.owners()[1..4], [FrameId(1), FrameId(1), FrameId(3)]);
+        assert_eq!(
+            *names.owners().run(1, 3),
+            [FrameId(1), FrameId(1), FrameId(3)]
+        );
         // Its other half, which has the name already.
         names.set_named(FrameId(4), ModuleId(1), "rest".into());
         names.set_named_late(FrameId(3), ModuleId(1), "rest".into());
         assert_eq!(names.owners()[3], FrameId(4));
         assert_eq!(names.state(FrameId(3)), NameState::Named("rest".into()));
         assert_eq!(names.functions(), 2);
-        assert_eq!(names.letters, "work".len() + "rest".len());
+        names.shrink();
+        assert_eq!(names.texts.letters(), "work".len() + "rest".len());
     }
 
     #[test]
@@ -433,7 +433,10 @@ mod tests {
             );
         }
         names.set_unnamed_in(FrameId(3), ModuleId(1), NoName::Stripped, "a+0x20".into());
-        assert_eq!(names.owners()[1..], [FrameId(1), FrameId(1), FrameId(3)]);
+        assert_eq!(
+            *names.owners().run(1, 3),
+            [FrameId(1), FrameId(1), FrameId(3)]
+        );
         assert_eq!(
             names.state(FrameId(2)),
             NameState::Unnamed(NoName::Stripped)

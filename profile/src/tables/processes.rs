@@ -4,8 +4,9 @@
 //! ended *and* has no thread left, so that two hundred short-lived processes a second do not
 //! accumulate.
 
-use crate::cow;
 use crate::few;
+use crate::pieces::Pieces;
+use crate::shards::Shards;
 use crate::{Family, ProcessDetails, ProcessId};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
@@ -26,15 +27,14 @@ const OVERHEAD_BYTES: usize = 48;
 /// The part that is shared with views.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessTable {
-    /// Processes by number; copied, like the threads, only if a view holds them when something
-    /// changes.
-    processes: Arc<HashMap<ProcessId, Process>>,
-    threads: Arc<Vec<Thread>>,
+    /// Processes by number.
+    processes: Shards<ProcessId, Process>,
+    threads: Pieces<Thread>,
 }
 
 impl ProcessTable {
     pub(crate) fn get(&self, id: ProcessId) -> Option<&Process> {
-        self.processes.get(&id)
+        self.processes.get(id)
     }
 
     pub(crate) fn thread(&self, slot: ThreadSlot) -> &Thread {
@@ -43,7 +43,7 @@ impl ProcessTable {
 
     /// All processes sorted by number, as the map has no order.
     pub(crate) fn by_number(&self) -> Vec<(ProcessId, &Process)> {
-        let mut all: Vec<_> = self.processes.iter().map(|(id, p)| (*id, p)).collect();
+        let mut all: Vec<_> = self.processes.iter().collect();
         few::sort_by_key(&mut all, |(id, _)| *id);
         all
     }
@@ -62,14 +62,14 @@ impl ProcessTable {
             };
             (id, process)
         });
-        let processes: HashMap<ProcessId, Process> = renamed.collect();
+        let processes: Shards<ProcessId, Process> = renamed.collect();
         let threads = self.threads.iter().map(|thread| Thread {
             comm: comm(&thread.comm),
             ..thread.clone()
         });
         Self {
-            threads: Arc::new(threads.collect()),
-            processes: Arc::new(processes),
+            threads: threads.collect(),
+            processes,
         }
     }
 
@@ -131,7 +131,7 @@ impl Thread {
 }
 
 /// A thread that has, or had, a kept sample. Its name is the latest one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Thread {
     pub(crate) process: ProcessId,
     pub(crate) tid: u32,
@@ -175,7 +175,7 @@ impl Processes {
         comm: &str,
         second: u64,
     ) {
-        if let Some(process) = self.processes.get(&id).filter(|p| p.told) {
+        if let Some(process) = self.processes.get(id).filter(|p| p.told) {
             if *process.comm != *comm {
                 self.change(id, |process| process.comm = comm.into());
             }
@@ -187,8 +187,8 @@ impl Processes {
             self.exit(before, second);
         }
         // A sample may have arrived before the process was reported.
-        let processes = Arc::make_mut(&mut self.table.processes);
-        let process = processes.entry(id).or_insert_with(Process::untold);
+        let processes = &mut self.table.processes;
+        let process = processes.get_or_insert_with(id, Process::untold);
         process.pid = pid;
         process.comm = comm.into();
         process.details.host = host.cloned();
@@ -199,7 +199,7 @@ impl Processes {
     /// Records that a process has ended; `second` is when. It stays for its grace period, and as
     /// long as a sample of it is kept.
     pub(crate) fn exit(&mut self, id: ProcessId, second: u64) {
-        let Some(process) = self.processes.get(&id) else {
+        let Some(process) = self.processes.get(id) else {
             return;
         };
         if !process.in_grace {
@@ -227,7 +227,7 @@ impl Processes {
     }
 
     fn change(&mut self, id: ProcessId, change: impl FnOnce(&mut Process)) {
-        if let Some(process) = Arc::make_mut(&mut self.table.processes).get_mut(&id) {
+        if let Some(process) = self.table.processes.get_mut(id) {
             change(process);
         }
     }
@@ -252,7 +252,7 @@ impl Processes {
             let at = slot.0 as usize;
             self.samples[at] += 1;
             if *self.threads[at].comm != *comm {
-                cow::write(&mut self.table.threads)[at].comm = comm.into();
+                self.table.threads.write(at).comm = comm.into();
             }
             return *slot;
         }
@@ -272,7 +272,7 @@ impl Processes {
         self.by_tid.remove(&(id, tid));
         self.free.push(slot);
         self.change(id, |process| process.threads -= 1);
-        let Some(process) = self.processes.get(&id) else {
+        let Some(process) = self.processes.get(id) else {
             return;
         };
         // A process whose grace period is not over is dropped when it is.
@@ -289,7 +289,7 @@ impl Processes {
             self.ended.pop_front();
             // A process that was reported as started after all is no longer ended, and stays.
             self.change(id, |process| process.in_grace = false);
-            let Some(process) = self.processes.get(&id) else {
+            let Some(process) = self.processes.get(id) else {
                 continue;
             };
             if process.threads == 0 && process.exited {
@@ -301,14 +301,15 @@ impl Processes {
     pub(crate) fn memory_bytes(&self) -> usize {
         self.processes.len() * (size_of::<(ProcessId, Process)>() + 2 * OVERHEAD_BYTES)
             + self.ended.capacity() * size_of::<(u64, ProcessId)>()
-            + self.threads.capacity() * (size_of::<Thread>() + size_of::<u32>())
+            + self.threads.memory_bytes()
+            + self.samples.capacity() * size_of::<u32>()
             + self.by_tid.len() * 2 * OVERHEAD_BYTES
     }
 
     /// Returns a slot for a thread that has no kept sample yet.
     fn open_thread(&mut self, id: ProcessId, tid: u32, comm: &str, second: u64) -> ThreadSlot {
-        let processes = Arc::make_mut(&mut self.table.processes);
-        let process = processes.entry(id).or_insert_with(|| {
+        let processes = &mut self.table.processes;
+        let process = processes.get_or_insert_with(id, || {
             // A late sample of a process that was never reported, or was dropped. The number of its
             // thread is the best guess for its pid.
             self.ended.push_back((second, id));
@@ -336,10 +337,10 @@ impl Processes {
         };
         let at = slot.0 as usize;
         if at < self.threads.len() {
-            cow::write(&mut self.table.threads)[at] = thread;
+            *self.table.threads.write(at) = thread;
             self.samples[at] = 1;
         } else {
-            cow::grow(&mut self.table.threads, 1).push(thread);
+            self.table.threads.push(thread);
             self.samples.push(1);
         }
         self.by_tid.insert((id, tid), slot);
@@ -348,7 +349,7 @@ impl Processes {
 
     /// Removes a process. Its pid may belong to another one by now.
     fn remove(&mut self, id: ProcessId) {
-        let Some(process) = Arc::make_mut(&mut self.table.processes).remove(&id) else {
+        let Some(process) = self.table.processes.remove(id) else {
             return;
         };
         let key = (process.details.host, process.pid);

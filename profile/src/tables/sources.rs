@@ -4,7 +4,7 @@
 //! that the compiler copied into it. They form a *chain*, innermost first. A chain takes twelve
 //! bytes for each link and eight for each frame; file names are stored once.
 
-use crate::cow;
+use crate::pieces::{PIECE, Pieces};
 use crate::{FrameId, FunctionId};
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 /// the innermost ones and the function that contains the code are left out.
 pub(crate) const CHAIN_MAX: usize = 64;
 
+const _: () = assert!(CHAIN_MAX <= PIECE);
+
 /// Number of dead links below which compacting is not worthwhile.
 const DEAD_LINKS_MIN: usize = 4096;
 
@@ -21,7 +23,7 @@ const DEAD_LINKS_MIN: usize = 4096;
 const BYTES_PER_FILE: usize = 64;
 
 /// One function of the chain of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     /// The function; in the last link the frame itself, whose owner is the function.
     pub(crate) function: FunctionId,
@@ -40,12 +42,12 @@ struct ChainRange {
     len: u32,
 }
 
-/// The part that only the store has. Chains lie one after the other in `links`; those of removed
-/// frames stay there until half of the links are dead.
+/// The part that only the store has. Chains lie one after the other in `links`, each in one piece;
+/// those of removed frames stay there until half of the links are dead.
 #[derive(Debug)]
 pub(crate) struct Sources {
     table: SourceTable,
-    /// Number of links of removed frames.
+    /// Number of links of removed frames, and of those that were left out at the end of a piece.
     dead_links: usize,
     by_file: HashMap<Arc<str>, u32>,
     /// Bytes of all file names.
@@ -56,18 +58,18 @@ pub(crate) struct Sources {
 #[derive(Debug, Clone)]
 pub(crate) struct SourceTable {
     /// Position of each frame's chain; frames beyond its end have no chain.
-    places: Arc<Vec<ChainRange>>,
-    links: Arc<Vec<Link>>,
-    files: Arc<Vec<Arc<str>>>,
+    places: Pieces<ChainRange>,
+    links: Pieces<Link>,
+    files: Pieces<Arc<str>>,
 }
 
 impl SourceTable {
     /// A table in which no frame has a source location.
     pub(crate) fn empty() -> Self {
         Self {
-            places: Arc::default(),
-            links: Arc::default(),
-            files: Arc::new(vec![Arc::default()]),
+            places: Pieces::default(),
+            links: Pieces::default(),
+            files: std::iter::once(Arc::default()).collect(),
         }
     }
 
@@ -75,7 +77,7 @@ impl SourceTable {
     #[inline]
     pub(crate) fn chain(&self, frame: FrameId) -> &[Link] {
         match self.places.get(frame.0 as usize) {
-            Some(place) => &self.links[place.start as usize..][..place.len as usize],
+            Some(place) => self.links.run(place.start as usize, place.len as usize),
             None => &[],
         }
     }
@@ -88,7 +90,7 @@ impl SourceTable {
     /// Returns the locations with all file names replaced.
     pub(crate) fn moved(&self, file: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
         Self {
-            files: Arc::new(self.files.iter().map(file).collect()),
+            files: self.files.iter().map(file).collect(),
             ..self.clone()
         }
     }
@@ -132,33 +134,34 @@ impl Sources {
         chain: impl ExactSizeIterator<Item = (FunctionId, &'a str, u32)>,
     ) {
         let at = frame.0 as usize;
+        let left = PIECE - self.links.len() % PIECE;
+        if chain.len() > left {
+            self.dead_links += left;
+            self.table.links.resize(self.links.len() + left);
+        }
         let Ok(start) = u32::try_from(self.links.len()) else {
             return;
         };
         if self.places.len() <= at {
-            let more = at + 1 - self.places.len();
-            cow::grow(&mut self.table.places, more).resize(at + 1, ChainRange::default());
+            self.table.places.resize(at + 1);
         }
-        let mut wanted = chain.len();
         for (function, file, line) in chain {
             let file = self.intern_file(file);
-            let links = cow::grow(&mut self.table.links, wanted);
-            wanted -= 1;
-            links.push(Link {
+            self.table.links.push(Link {
                 function,
                 file,
                 line,
             });
         }
         let len = self.links.len() as u32 - start;
-        cow::write(&mut self.table.places)[at] = ChainRange { start, len };
+        *self.table.places.write(at) = ChainRange { start, len };
     }
 
     /// Removes the chain of a frame that was released.
     pub(crate) fn forget(&mut self, frame: FrameId) {
         let at = frame.0 as usize;
         if self.places.get(at).is_some_and(|place| place.len > 0) {
-            let place = &mut cow::write(&mut self.table.places)[at];
+            let place = self.table.places.write(at);
             self.dead_links += place.len as usize;
             *place = ChainRange::default();
         }
@@ -170,7 +173,7 @@ impl Sources {
             return;
         }
         let before = std::mem::replace(self, Self::new());
-        self.table.places = Arc::new(vec![ChainRange::default(); before.places.len()]);
+        self.table.places.resize(before.places.len());
         for (frame, place) in (0..).map(FrameId).zip(before.places.iter()) {
             if place.len > 0 {
                 let chain = before.chain(frame).iter();
@@ -181,8 +184,8 @@ impl Sources {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.places.capacity() * size_of::<ChainRange>()
-            + self.links.capacity() * size_of::<Link>()
+        self.places.memory_bytes()
+            + self.links.memory_bytes()
             + self.files.len() * BYTES_PER_FILE
             + self.letters
     }
@@ -198,7 +201,7 @@ impl Sources {
         let number = self.files.len() as u32;
         let name: Arc<str> = file.into();
         self.letters += file.len();
-        cow::grow(&mut self.table.files, 1).push(Arc::clone(&name));
+        self.table.files.push(Arc::clone(&name));
         self.by_file.insert(name, number);
         number
     }

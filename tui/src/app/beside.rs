@@ -11,7 +11,6 @@ use crate::views::PaneId;
 use crate::views::page::PagePosition;
 use crate::views::tree::Stretch;
 use profile::FunctionId;
-use std::sync::Arc;
 
 /// The user's choices about the view beside the open one.
 #[derive(Debug)]
@@ -215,7 +214,7 @@ impl App {
     }
 
     fn settle_tree(&mut self, part: ViewArea) {
-        let owners = Arc::clone(&self.shown.report.owners);
+        let owners = self.shown.report.owners.clone();
         let current = |id: FunctionId| owners.get(id.0 as usize).copied().unwrap_or(id);
         let (tree, other) = (&self.views.tree, &mut self.views.other_tree);
         other.resize(part.height.into());

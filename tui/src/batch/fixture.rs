@@ -5,7 +5,7 @@ use crate::fixture;
 use engine::snapshot::{Run, Snapshot, Source, TargetState, ThreadStates, Waited};
 use probe::WaitState;
 use profile::{
-    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, Host, NoName, OwnMemory,
+    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, Host, NoName, OwnMemory, Pieces,
     ProcessId, ProcessRow, Report, RowName, ThreadRow, Window,
 };
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Fixture {
                 unnamed: vec![(NoName::Stripped, 3500)],
             },
             functions,
-            owners: Arc::default(),
+            owners: Pieces::default(),
             processes: vec![process()],
             threads: vec![thread()],
             cpus: Vec::new(),

@@ -665,7 +665,7 @@ impl<W: Write> Writer<W> {
         if id.0 < crate::intern::RESERVED {
             return 0;
         }
-        let frame = view.tables.frames[id.0 as usize];
+        let frame = view.tables.frames.at(id);
         if let Some(number) = self.frames.get(&frame) {
             // The frame may have been dropped by the store and have come back with another number.
             self.named[*number as usize - 1].frame = id;

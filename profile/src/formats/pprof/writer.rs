@@ -236,7 +236,7 @@ impl<'a> Writer<'a> {
     /// Adds the functions of a frame, the innermost inlined one first, as in our own chains.
     fn describe_frame(&mut self, id: FrameId, location: &mut Message) {
         let tables = &*self.view.tables;
-        let frame = tables.frames[id.0 as usize];
+        let frame = tables.frames.at(id);
         let mapping = self.mapping(frame);
         location
             .number(field::location::MAPPING, mapping)

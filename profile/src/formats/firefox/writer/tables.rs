@@ -230,7 +230,7 @@ impl<'a> Tables<'a> {
     /// Returns the frames of a sampled frame and of what is inlined in it.
     fn sampled(&mut self, id: FrameId) -> Vec<u32> {
         let tables = &*self.view.tables;
-        let frame = tables.frames[id.0 as usize];
+        let frame = tables.frames.at(id);
         let category = category(&self.view.function(id));
         let name = match tables.names.state(id) {
             NameState::Named(name) => name,
