@@ -18,7 +18,7 @@ use crate::table::SourceFrame;
 use crate::{FileId, FileOffset, Lines, Reason, lines, sanitize};
 
 /// Maximum memory of the debug information of all files, except the one that was used last.
-const BYTES_MAX: usize = 16 << 20;
+const BYTES_MAX: usize = 10 << 20;
 
 /// The lines of the files that were used last, by their numbers.
 #[derive(Debug)]
