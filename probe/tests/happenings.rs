@@ -129,8 +129,10 @@ fn check(told: &Told, truth: u64, unseen_share: f64) {
     );
 }
 
+/// Whether a stack is whole, and known to be: by frame pointers one may look whole before the unwind
+/// tables are in place.
 fn has_whole_stack(sample: &Sample) -> bool {
-    sample.ending == Ending::Root
+    sample.ending == Ending::Root && !sample.tables_late
 }
 
 fn field_of_status(name: &str) -> u64 {
