@@ -320,6 +320,7 @@ impl Model {
         if let Some(happenings) = &mut self.happenings {
             happenings.add_batch(batch);
         }
+        self.modules.note_gone(&batch.gone, Instant::now());
         self.account.add(batch, &mut self.users);
         self.course.advance(batch);
     }
@@ -486,6 +487,7 @@ impl Model {
     /// next has them in its info.
     fn snapshot(&mut self, due: Due) -> Snapshot {
         self.generation += 1;
+        self.modules.sweep(&mut self.store, Instant::now());
         let notes = self.notes();
         self.set_info(
             notes

@@ -55,6 +55,8 @@ pub struct Modules {
     fresh: Vec<Module>,
     /// Files that may be Python interpreters.
     of_python: HashSet<ModuleId>,
+    /// Modules that no sample will have any more and that were not reported as such yet.
+    gone: Vec<ModuleId>,
 }
 
 /// A mapping as the kernel reports it.
@@ -93,6 +95,7 @@ impl Modules {
             next: ModuleId::KERNEL.0 + 1,
             fresh: vec![kernel],
             of_python: HashSet::new(),
+            gone: Vec::new(),
         }
     }
 
@@ -186,8 +189,21 @@ impl Modules {
     /// Removes what belongs to a process that has ended, such as the module of its anonymous
     /// memory.
     pub fn forget_process(&mut self, process: ProcessId) {
-        self.anonymous.remove(&process);
-        self.unmapped.remove(&process);
+        self.gone.extend(self.anonymous.remove(&process));
+        self.gone.extend(self.unmapped.remove(&process));
+    }
+
+    /// Forgets files that no process maps. One that is mapped again later is another module.
+    pub fn forget_files(&mut self, files: Vec<ModuleId>) {
+        let forgotten: HashSet<ModuleId> = files.into_iter().collect();
+        self.files.forget(&forgotten);
+        self.of_python.retain(|file| !forgotten.contains(file));
+        self.gone.extend(forgotten);
+    }
+
+    /// Returns the modules that no sample will have any more, since the last call.
+    pub fn take_gone(&mut self) -> Vec<ModuleId> {
+        std::mem::take(&mut self.gone)
     }
 
     fn vdso(&mut self) -> ModuleId {
@@ -475,6 +491,20 @@ mod tests {
         let mut modules = Modules::new();
         let first = module_of(&mut modules, &whole);
         assert_ne!(module_of(&mut modules, &shorter), first);
+    }
+
+    #[test]
+    fn a_forgotten_file_is_another_module() {
+        let Some((_directory, [file])) = copies(["file"]) else {
+            return;
+        };
+        let mut modules = Modules::new();
+        let first = module_of(&mut modules, &file);
+        assert_eq!(module_of(&mut modules, &file), first);
+        modules.forget_files(vec![first]);
+        assert_eq!(modules.take_gone(), [first]);
+        assert_ne!(module_of(&mut modules, &file), first);
+        assert_eq!(modules.take_gone(), []);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::sample::ProcessInfo;
 use crate::shares::NOBODY;
 use crate::sideband::record::{Event, Identity, Map, What};
 use crate::titles::{Title, Titles, Whose};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -371,6 +371,20 @@ impl ProcessTable {
     pub fn mapped(&self, pid: u32) -> Option<&Arc<Mappings>> {
         let process = self.by_pid.get(&pid)?;
         process.exited_ns.is_none().then_some(&process.mappings)
+    }
+
+    /// Returns the files that any process has mapped, those that ended a moment ago included.
+    pub fn mapped_files(&self) -> HashSet<ModuleId> {
+        let mappings = self
+            .by_pid
+            .values()
+            .flat_map(|process| process.mappings.iter());
+        mappings
+            .filter_map(|mapping| match mapping.backing {
+                Backing::Module(file) => Some(file),
+                Backing::Trampolines { .. } | Backing::Anonymous => None,
+            })
+            .collect()
     }
 
     /// Returns the user to whom a process is charged that may not have been sampled yet: what its

@@ -165,6 +165,8 @@ pub struct ProcessInfo {
 pub struct Batch {
     /// Modules that were seen for the first time.
     pub modules: Vec<Module>,
+    /// Modules that no sample after this batch will have.
+    pub gone: Vec<ModuleId>,
     /// Processes that are new or have changed.
     pub processes: Vec<ProcessInfo>,
     /// Samples in order of time.

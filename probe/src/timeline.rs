@@ -254,6 +254,7 @@ impl Timeline {
         self.give_read(now_ns, batch);
         self.report_modules(batch);
         batch.processes = self.processes.take_changes();
+        batch.gone = self.processes.modules.take_gone();
         // Samples that are held will come later than those around them.
         let held_ns = self
             .unwinding
@@ -365,6 +366,11 @@ impl Timeline {
         }
         self.processes_cut = self.processes.cut();
         self.unwinding.sweep(now_ns());
+        let processes = &self.processes;
+        let gone = self.unwinding.take_surplus(|| processes.mapped_files());
+        if !gone.is_empty() {
+            self.processes.modules.forget_files(gone);
+        }
         if let Some(python) = &mut self.python {
             python.sweep(|pid| self.processes.is_known(pid));
         }

@@ -42,7 +42,7 @@ use probe_ebpf::{Ending, UserFrame, table};
 use shares::Shares;
 use starting::Starting;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use symbolize::Files;
 use symbolize::python::Trampoline;
@@ -248,6 +248,22 @@ impl Unwinding {
             self.want(job);
         }
         files
+    }
+
+    /// Returns files to be forgotten, which nobody has mapped for longest, if there are too many of
+    /// them. Those that a process maps after all, as `find_mapped` tells, are kept.
+    pub fn take_surplus(
+        &mut self,
+        find_mapped: impl FnOnce() -> HashSet<ModuleId>,
+    ) -> Vec<ModuleId> {
+        let surplus = self.dropped.take_surplus();
+        if surplus.is_empty() {
+            return surplus;
+        }
+        let mapped = find_mapped();
+        let (kept, gone) = surplus.into_iter().partition(|file| mapped.contains(file));
+        self.dropped.add(kept);
+        gone
     }
 
     /// Applies an event of a process. BPF itself has already removed the list of a new program, and

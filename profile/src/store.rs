@@ -213,6 +213,12 @@ impl Store {
         self.modules.contains(id)
     }
 
+    /// Drops the description of a module whose samples can arrive no more, if no frame lies in it.
+    /// Returns false while there are some.
+    pub fn drop_unused_module(&mut self, id: ModuleId) -> bool {
+        self.modules.drop_unused(id)
+    }
+
     /// Sets the build-id of a module that was described; it identifies the same module in another
     /// recording.
     pub fn set_build_id(&mut self, id: ModuleId, build_id: &[u8]) {

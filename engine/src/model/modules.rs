@@ -6,6 +6,7 @@ use probe::ModuleKind;
 use profile::{FrameKind, ModuleId, Store};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Maximum number of files held open for the naming workers. Others are opened again by path.
 const FILES_OPEN_MAX: usize = 256;
@@ -50,10 +51,16 @@ impl Described {
     }
 }
 
-/// Every module that was seen in this run.
+/// How long a module is kept after the last sample that can have it: samples of several sources
+/// may come in another order.
+const LEAVES_AFTER: Duration = Duration::from_secs(10);
+
+/// Every module of this run that a sample may have.
 #[derive(Default)]
 pub struct Modules {
     known: HashMap<ModuleId, Described>,
+    /// Modules that no further sample will have, and since when.
+    leaving: Vec<(ModuleId, Instant)>,
     /// Modules whose file is held open, the oldest first; at most [`FILES_OPEN_MAX`].
     open_files: VecDeque<Arc<NamedModule>>,
 }
@@ -72,6 +79,25 @@ impl Modules {
         }
         let id = ModuleId(module.id.0);
         self.known.entry(id).insert_entry(described).into_mut()
+    }
+
+    /// Records modules that no further sample will have. They leave when none of their samples is
+    /// kept any more.
+    pub fn note_gone(&mut self, modules: &[probe::ModuleId], now: Instant) {
+        let ids = modules.iter().map(|module| (ModuleId(module.0), now));
+        self.leaving.extend(ids);
+    }
+
+    /// Removes the modules that may leave. Is called for each snapshot.
+    pub fn sweep(&mut self, store: &mut Store, now: Instant) {
+        self.leaving.retain(|(id, since)| {
+            let is_due = now.saturating_duration_since(*since) >= LEAVES_AFTER;
+            let leaves = is_due && store.drop_unused_module(*id);
+            if leaves {
+                self.known.remove(id);
+            }
+            !leaves
+        });
     }
 
     /// Remembers a module with an open descriptor; if there are too many, the oldest one is closed.
@@ -140,5 +166,48 @@ fn describe(kind: &ModuleKind) -> (String, String, FrameKind) {
                 FrameKind::User,
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::{Ending, Frame, Limits, NewSample, ProcessId};
+
+    #[test]
+    fn a_module_leaves_when_it_has_no_sample_and_will_have_none() {
+        let mut store = Store::new(Limits::default());
+        let mut modules = Modules::default();
+        let ids = [1, 2].map(probe::ModuleId);
+        for id in ids {
+            let kind = ModuleKind::Unmapped {
+                process: probe::ProcessId(1),
+            };
+            let user = 0;
+            let described = modules.add(&probe::Module { id, kind, user });
+            described.add_to(ModuleId(id.0), &mut store);
+        }
+        store.add_sample(NewSample {
+            time_ns: 0,
+            cpu: 0,
+            process: ProcessId(1),
+            tid: 1,
+            comm: "program",
+            frames: &[Frame {
+                module: ModuleId(1),
+                address: 16,
+                kind: FrameKind::User,
+            }],
+            kernel_frames: 0,
+            ending: Ending::Root,
+            weight: 1,
+        });
+        let now = Instant::now();
+        modules.note_gone(&ids, now);
+        modules.sweep(&mut store, now);
+        assert!(modules.get(ModuleId(2)).is_some(), "a sample may be late");
+        modules.sweep(&mut store, now + LEAVES_AFTER);
+        assert!(modules.get(ModuleId(2)).is_none() && !store.has_module(ModuleId(2)));
+        assert!(modules.get(ModuleId(1)).is_some() && store.has_module(ModuleId(1)));
     }
 }

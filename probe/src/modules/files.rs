@@ -18,7 +18,7 @@ use super::inode_key::InodeKey;
 use crate::ids::ModuleId;
 use crate::sideband::record::{Identity, Map};
 use rustix::fs::makedev;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
@@ -179,6 +179,15 @@ impl Files {
             Some(file) => self.held.take(key.clone(), file),
             None => known.cannot_be_held = true,
         }
+    }
+
+    /// Forgets the files of these modules: those that are mapped again are other modules.
+    pub fn forget(&mut self, modules: &HashSet<ModuleId>) {
+        self.by_inode
+            .retain(|_, known| !modules.contains(&known.module));
+        self.by_file
+            .retain(|_, (_, module)| !modules.contains(module));
+        self.by_build.retain(|_, module| !modules.contains(module));
     }
 
     /// Returns what identifies the files of a module in mappings, up to `max` of them. Searches all

@@ -7,16 +7,23 @@ use super::file;
 use crate::ids::ModuleId;
 use crate::mappings::Mappings;
 use crate::tables::{Content, Job};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Maximum number of files that are opened again at one sample: more than most programs have, and
 /// opening them takes some milliseconds.
 const OPENED_MAX: usize = 32;
 
+/// Number of files that are remembered. With more, those that nobody has mapped for longest are
+/// forgotten altogether: a machine that compiles makes thousands of programs a day.
+const KEPT_MAX: usize = 4096;
+
 /// The files whose tables were dropped.
 #[derive(Default)]
 pub struct Dropped {
-    files: HashSet<ModuleId>,
+    /// Each with its place in the order in which they were added.
+    files: HashMap<ModuleId, u64>,
+    /// Number of files that were added in this run.
+    added: u64,
     /// Requests of tables that are not made from a file: they can be repeated as they are.
     without_file: HashMap<ModuleId, Job>,
 }
@@ -32,11 +39,30 @@ pub struct Again {
 
 impl Dropped {
     pub fn add(&mut self, files: Vec<ModuleId>) {
-        self.files.extend(files);
+        for file in files {
+            self.added += 1;
+            self.files.insert(file, self.added);
+        }
+    }
+
+    /// If there are too many files, takes out the quarter of them that was added first.
+    pub fn take_surplus(&mut self) -> Vec<ModuleId> {
+        if self.files.len() <= KEPT_MAX {
+            return Vec::new();
+        }
+        let all = self.files.iter().map(|(file, added)| (*added, *file));
+        let can_leave = all.filter(|(_, file)| !self.without_file.contains_key(file));
+        let mut first: Vec<(u64, ModuleId)> = can_leave.collect();
+        first.sort_unstable();
+        first.truncate(KEPT_MAX / 4);
+        let files = first.into_iter().map(|(_, file)| file);
+        let files: Vec<ModuleId> = files.collect();
+        self.files.retain(|file, _| !files.contains(file));
+        files
     }
 
     pub fn contains(&self, file: ModuleId) -> bool {
-        self.files.contains(&file)
+        self.files.contains_key(&file)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -58,7 +84,7 @@ impl Dropped {
             let Some(file) = file(mapping) else {
                 continue;
             };
-            if again.files.len() >= OPENED_MAX || !self.files.remove(&file) {
+            if again.files.len() >= OPENED_MAX || self.files.remove(&file).is_none() {
                 continue;
             }
             match self.without_file.get(&file) {
@@ -181,6 +207,19 @@ mod tests {
             assert!(is_published);
             assert!(matches!(unwinding.tables.table_of(own), Some(Ok(_))));
         }
+    }
+
+    #[test]
+    fn of_too_many_files_those_that_were_added_first_leave() {
+        let mut dropped = Dropped::default();
+        let all = KEPT_MAX as u32;
+        dropped.add((0..all).map(ModuleId).collect());
+        assert_eq!(dropped.take_surplus(), []);
+        dropped.add(vec![ModuleId(0), ModuleId(all)]);
+        let first: Vec<_> = (1..=all / 4).map(ModuleId).collect();
+        assert_eq!(dropped.take_surplus(), first);
+        assert_eq!(dropped.take_surplus(), []);
+        assert!(dropped.contains(ModuleId(0)) && !dropped.contains(ModuleId(1)));
     }
 
     #[test]

@@ -171,6 +171,20 @@ impl Modules {
             return;
         }
         self.frames.remove(&id);
+        self.remove(id);
+    }
+
+    /// Drops the description of a module whose samples can arrive no more, if it has no frame.
+    /// Returns whether it has none.
+    pub(crate) fn drop_unused(&mut self, id: ModuleId) -> bool {
+        let is_unused = !self.frames.contains_key(&id);
+        if is_unused && self.contains(id) {
+            self.remove(id);
+        }
+        is_unused
+    }
+
+    fn remove(&mut self, id: ModuleId) {
         if let Some(module) = Arc::make_mut(&mut self.table.0).remove(&id) {
             self.letters -= module.name.len() + module.path.len();
         }
