@@ -255,6 +255,8 @@ fn recordings_are_put_together() {
     assert!(head(&all[0]).contains(" rate 99 Hz\n"));
     let output = run(&mut proftop(&["merge", &all[0], &all[1], "-o", &all[3]]));
     assert_eq!(output.status.code(), Some(1), "an existing file stays");
+    let said = text(&output.stderr);
+    assert!(!said.contains(" of 2 recordings"), "{said}");
     let output = run(&mut proftop(&["merge", "-", "-", "-o", "-"]));
     assert_eq!(output.status.code(), Some(2));
     // The file's name decides the format, as elsewhere.
@@ -262,6 +264,43 @@ fn recordings_are_put_together() {
     let output = run(&mut proftop(&["merge", &all[2], &all[2], "-o", &folded]));
     assert!(output.status.success(), "{output:?}");
     assert_eq!(fs::read_to_string(&folded).unwrap(), "other;main 80\n");
+}
+
+/// `/dev/full` takes no byte, as a disk without room.
+#[test]
+fn no_success_is_told_of_a_result_that_could_not_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let file = path("a.pft");
+    let named = NameState::Named("work".into());
+    recording(file.as_ref(), &[1; 20], 0x10, named);
+    let nowhere = path("no-such-folder/out.pft");
+    for words in [
+        &["merge", &file, &file, "-o", "-"][..],
+        &["merge", &file, &file, "-o", &nowhere],
+        &["resolve", &file, "-o", &nowhere],
+        &[
+            "export",
+            &file,
+            &nowhere,
+            "--format",
+            "folded",
+            "--filter",
+            "fn~nothing",
+        ],
+    ] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = run(proftop(words).stdout(full));
+        assert!(!output.status.success(), "{words:?}");
+        let said = text(&output.stderr);
+        for success in [" of 2 recordings", "found names", "what was written"] {
+            assert!(!said.contains(success), "{words:?}: {said}");
+        }
+        assert!(said.starts_with("proftop: "), "{words:?}: {said}");
+    }
 }
 
 #[test]

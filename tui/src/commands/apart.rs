@@ -16,8 +16,8 @@ use std::path::Path;
 /// Maximum size of what is made of recordings.
 const BYTES_MAX: usize = 4 << 30;
 
-/// The first byte of what the process writes: whether the rest is what it has made, or why it
-/// failed.
+/// The first byte of what the process writes: whether the rest is what it has made (a line with what
+/// is told when that is written, then the bytes), or why it failed.
 const MADE: u8 = 1;
 const FAILED: u8 = 0;
 
@@ -28,6 +28,9 @@ pub struct Made {
     pub bytes: Vec<u8>,
     /// The exit status, as far as the recordings decide it.
     pub exit: Exit,
+    /// Sentences that are only true when the bytes are where the user wants them. They are printed
+    /// then.
+    pub told: Vec<String>,
 }
 
 impl Made {
@@ -40,7 +43,7 @@ impl Made {
             None => symbolize::sanitize(line).into_owned(),
         };
         super::print(&lines.map(line).collect::<String>())?;
-        Ok(self.exit)
+        Ok(self.tell())
     }
 
     /// Writes a whole file, or to standard output if `path` is `None`.
@@ -49,7 +52,13 @@ impl Made {
             return self.print();
         }
         Output::write_whole(path, overwrite, &self.bytes)?;
-        Ok(self.exit)
+        Ok(self.tell())
+    }
+
+    /// Prints what is told when the bytes are written; returns the exit status.
+    fn tell(&self) -> Exit {
+        self.told.iter().for_each(stderr::say);
+        self.exit
     }
 }
 
@@ -95,21 +104,42 @@ fn do_it(command: impl FnOnce() -> Result<Made, Failure>) -> Exit {
     for fault in faults::seen() {
         stderr::say(format_args!("{}", fault.report()));
     }
-    let (kind, bytes, exit) = match outcome {
-        Ok(made) => (MADE, made.bytes, made.exit),
+    let (head, bytes, exit) = match outcome {
+        Ok(made) => (head(&made.told), made.bytes, made.exit),
         Err(failure) => {
             let exit = failure.exit;
-            (FAILED, Told::of(failure).to_bytes(), exit)
+            (vec![FAILED], Told::of(failure).to_bytes(), exit)
         }
     };
     let mut output = io::stdout().lock();
     let written = output
-        .write_all(&[kind])
+        .write_all(&head)
         .and_then(|()| output.write_all(&bytes));
     match written.and_then(|()| output.flush()) {
         Ok(()) => exit,
         Err(_) => Exit::Failed,
     }
+}
+
+/// Encodes what comes before the bytes that were made.
+fn head(told: &[String]) -> Vec<u8> {
+    let mut head = vec![MADE];
+    serde_json::to_writer(&mut head, told).expect("strings can be written");
+    head.push(b'\n');
+    head
+}
+
+/// Decodes what the process has written about what it has made, after the first byte. `None` if it
+/// is malformed.
+fn read_made(mut written: Vec<u8>, exit: Exit) -> Option<Made> {
+    let end = written.iter().position(|byte| *byte == b'\n')?;
+    let told = serde_json::from_slice(written.get(1..end)?).ok()?;
+    written.drain(..=end);
+    Some(Made {
+        bytes: written,
+        exit,
+        told,
+    })
 }
 
 /// Returns the failure of a command whose process was ended.
@@ -163,20 +193,17 @@ struct Making {
 }
 
 impl Making {
-    fn result(mut self, exit: Exit) -> Result<Made, Failure> {
+    fn result(self, exit: Exit) -> Result<Made, Failure> {
+        let no_answer = || {
+            Failure::failed("cannot read the recording")
+                .detail("the process that reads it has ended without an answer")
+        };
         match self.written.first() {
-            Some(&MADE) => {
-                self.written.remove(0);
-                Ok(Made {
-                    bytes: self.written,
-                    exit,
-                })
-            }
+            Some(&MADE) => read_made(self.written, exit).ok_or_else(no_answer),
             Some(&FAILED) if let Ok(told) = serde_json::from_slice::<Told>(&self.written[1..]) => {
                 Err(told.failure())
             }
-            _ => Err(Failure::failed("cannot read the recording")
-                .detail("the process that reads it has ended without an answer")),
+            _ => Err(no_answer()),
         }
     }
 }

@@ -87,6 +87,7 @@ fn make(config: &DiffConfig, a: &Opened, b: &Opened) -> Result<Made, Failure> {
     let made = |exit| Made {
         bytes: text.into_bytes(),
         exit,
+        told: Vec::new(),
     };
     if diff.a.samples == 0 || diff.b.samples == 0 {
         return Ok(made(Exit::NoSamples));
@@ -271,6 +272,7 @@ fn counting_time(
             Ok(Made {
                 bytes: Vec::new(),
                 exit: Exit::Done,
+                told: Vec::new(),
             })
         },
     )?;

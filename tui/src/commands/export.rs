@@ -86,15 +86,17 @@ fn make(
             &mut bytes,
         )
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
-    if selection.samples() == 0 {
+    let told = (selection.samples() == 0).then(|| {
         let all = selection.offered();
-        stderr::say(format_args!(
-            "no samples in what was written: the filter keeps none of {all}"
-        ));
-    }
+        format!("no samples in what was written: the filter keeps none of {all}")
+    });
     let exit = match selection.samples() {
         0 if opened.view.probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,
     };
-    Ok(Made { bytes, exit })
+    Ok(Made {
+        bytes,
+        exit,
+        told: told.into_iter().collect(),
+    })
 }

@@ -69,7 +69,7 @@ fn make(config: &MergeConfig, inputs: Vec<Input>, places: &Places) -> Result<Mad
         .format
         .write_as(&config.output, false, &selection, &mut bytes);
     written.map_err(|error| failed(&error))?;
-    stderr::say(format_args!(
+    let told = format!(
         "{} of {}, {} for {}",
         units::counted(selection.samples(), "sample"),
         units::counted(views.len() as u64, "recording"),
@@ -79,10 +79,14 @@ fn make(config: &MergeConfig, inputs: Vec<Input>, places: &Places) -> Result<Mad
         } else {
             input::name(&config.output)
         }
-    ));
+    );
     let exit = match merged.stats().samples {
         0 if merged.view().probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,
     };
-    Ok(Made { bytes, exit })
+    Ok(Made {
+        bytes,
+        exit,
+        told: vec![told],
+    })
 }

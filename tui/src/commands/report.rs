@@ -84,6 +84,7 @@ fn make(config: &ReportConfig, opened: &Opened, width: Option<usize>) -> Made {
     Made {
         bytes: text.into_bytes(),
         exit,
+        told: Vec::new(),
     }
 }
 

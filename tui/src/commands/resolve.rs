@@ -48,9 +48,6 @@ fn make(config: &ResolveConfig, input: Input, mut places: Places) -> Result<Made
             recording.store.set_name(id, state);
         }
     }
-    for line in found.told() {
-        stderr::say(line);
-    }
     let mut bytes = Vec::new();
     pft::write(&recording.store.view(), &mut bytes)
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
@@ -58,7 +55,11 @@ fn make(config: &ResolveConfig, input: Input, mut places: Places) -> Result<Made
         0 => Exit::NoSamples,
         _ => Exit::Done,
     };
-    Ok(Made { bytes, exit })
+    Ok(Made {
+        bytes,
+        exit,
+        told: found.told(),
+    })
 }
 
 /// The recording that is resolved.
