@@ -16,7 +16,6 @@ mod host;
 pub mod losses;
 mod model;
 mod naming;
-mod nearest;
 pub mod probes;
 pub mod process_end;
 mod sampler;
@@ -27,12 +26,12 @@ mod stops;
 mod users;
 
 pub use governor::{Budget, Frugality};
-pub use nearest::nearest;
 pub use sampler::MakeSource;
 pub use settings::{
     AwaitNames, Command, Consent, Counted, FirstProbes, LineReading, Rows, Schedule, Settings,
 };
 pub use symbolize::demangle::shown;
+pub use symbolize::nearest::nearest;
 
 use model::Model;
 use probe::ask_kernel;

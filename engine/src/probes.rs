@@ -41,8 +41,7 @@ mod wanted;
 
 pub use cut::{FrameKey, cut_of, cut_stacks};
 pub use find::{
-    Extent, Found, NotFound, RUNNERS_MAX, Refused, Search, check_point, find, marker_names, names,
-    runner_code,
+    Extent, Found, NotFound, RUNNERS_MAX, Refused, Search, check_point, find, runner_code,
 };
 pub use guard::{Guard, ProbeLimits, TooMuch};
 pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};
@@ -54,6 +53,6 @@ pub use shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
     Word,
 };
-pub use suggest::Suggested;
+pub use suggest::{Suggested, guess};
 pub use typed::TypesFile;
 pub use wanted::{Wanted, What, split};

@@ -21,6 +21,7 @@ use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
 use symbolize::parser::python_order;
 use symbolize::python::PythonFile;
 use symbolize::revision::Revision;
+use symbolize::sites::{Placed, Refusal, Wish};
 use symbolize::{ElfSymbols, FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
 use test_support::{Random, compile, run_tool, wait_until};
 
@@ -97,6 +98,7 @@ fn main() {
         killed_at_any_moment(&program);
         lines_while_they_are_killed(&program);
         code_while_they_are_killed(&program);
+        functions_to_probe_while_they_are_killed(&program);
         unwind_tables_while_they_are_killed(&program);
         let mut again = Command::new(own);
         let large = large(&program);
@@ -379,6 +381,39 @@ fn code_while_they_are_killed(program: &Path) {
     assert_eq!(code(&parsed(), program, &places), Ok(right));
 }
 
+/// Checks that functions to probe and their sites are right, or missing with a reason.
+fn functions_to_probe_while_they_are_killed(program: &Path) {
+    let plain = Symbolizer::new().with_files(RemoteFiles::Open);
+    let right = sites(&plain, program).expect("it has functions");
+    assert!(right.iter().flatten().count() > FUNCTIONS / 2);
+    let begin = Instant::now();
+    assert_eq!(sites(&parsed(), program).as_ref(), Ok(&right));
+    let undisturbed = begin.elapsed();
+    all_are_confined();
+    let (mut whole, mut refused) = (0, 0);
+    while_they_are_killed(KILLS / 4, undisturbed, |killed| {
+        while killed.load(Ordering::Relaxed) < KILLS / 4 {
+            match sites(&parsed(), program) {
+                Ok(sites) => {
+                    assert_eq!(sites, right, "a wrong site");
+                    whole += 1;
+                }
+                Err(reason) => {
+                    assert_eq!(reason, Reason::Refused);
+                    refused += 1;
+                }
+            }
+        }
+    });
+    println!(
+        "{} killed: {whole} times all sites, {refused} times none",
+        KILLS / 4
+    );
+    assert!(whole > 0);
+    // A later try works.
+    assert_eq!(sites(&parsed(), program), Ok(right));
+}
+
 /// Checks that every file has its table, or a reason for having none.
 fn unwind_tables_while_they_are_killed(program: &Path) {
     let mut tables = Tables::new(TableMaps::in_memory(), &Limits::default()).expect("threads");
@@ -482,12 +517,14 @@ fn out_of_memory_one_file_has_no_names_and_others_have(small: &Path, large: &Pat
         assert_eq!(names(&symbolizer, large, &[FileOffset(0x1000)]), refused);
         assert_eq!(names(&symbolizer, small, &offsets).as_ref(), Ok(&before));
     }
+    let refused = sites(&parsed(), large);
+    assert_eq!(refused, Err(Reason::Refused));
     // Other work on that file is still possible.
     let lines = lines(&parsed(), large, &all_over(small));
     assert!(lines.is_ok_and(|lines| lines.iter().any(|chain| !chain.is_empty())));
     let notes = files::notes();
     assert!(
-        notes.iter().any(|note| note.starts_with("25 times")),
+        notes.iter().any(|note| note.starts_with("26 times")),
         "{notes:?}"
     );
 }
@@ -538,6 +575,14 @@ fn code(
         found
     };
     places.iter().map(find).collect()
+}
+
+/// Returns the sites of all functions whose names match.
+fn sites(symbolizer: &Symbolizer, path: &Path) -> Result<Vec<Result<Placed, Refusal>>, Reason> {
+    let file = symbolizer.file_sites(source(path))?;
+    let functions = file.matching(".")?.told.into_iter();
+    let wishes: Vec<_> = functions.map(|one| (one, Wish::default())).collect();
+    file.place(&wishes)
 }
 
 fn source(path: &Path) -> FileSource<'_> {

@@ -46,6 +46,7 @@ mod inflate;
 pub mod jit;
 pub mod kernel;
 pub mod lines;
+pub mod nearest;
 pub mod object;
 pub mod opener;
 mod origin;

@@ -7,6 +7,7 @@
 //!            ── OpenedLines ─ Order: open files, offsets ──► debug information
 //! code view  ── OpenedCode ── Order: open files, address ──► instructions and their lines
 //! naming     ── OpenedJit ─── Order: maps, addresses ──────► maps of generated code
+//! probes     ── FileSites ─── Order: an open file, a name ─► functions, instructions, types
 //! doctor     ── facts_order ─ Order: an open file ─────────► what it offers
 //! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
@@ -46,6 +47,13 @@
 //! | `facts_order` | a question for that, and its answer |
 //! | `python_order` | a question about Python in a file, and its answer |
 //! | `table_order` | encoding of a question for the unwind table of a file |
+//! | `sites_order` | encoding of questions about functions that may be probed |
+//! | `sites_answer` | encoding of the answers |
+//! | `types_order` | encoding of questions about types, and of their answers |
+//! | `searched_file` | a file in which such functions are searched, in the process that reads it |
+//! | `kept_sites` | such files, in that process |
+//! | `file_sites` | the functions of a file that may be probed, in the process that asks |
+//! | `file_types` | the types of a file, in the process that asks |
 
 mod answer;
 mod any_answer;
@@ -57,11 +65,14 @@ pub mod facts_order;
 mod file_code;
 mod file_facts;
 mod file_lines;
+mod file_sites;
+mod file_types;
 mod first_looks;
 mod jit_order;
 mod kept_code;
 mod kept_lines;
 mod kept_maps;
+mod kept_sites;
 mod known;
 mod lines_order;
 pub mod names;
@@ -73,7 +84,11 @@ mod order;
 pub mod python_order;
 mod run_time_code;
 mod run_time_order;
+mod searched_file;
+mod sites_answer;
+mod sites_order;
 pub mod table_order;
+mod types_order;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -93,15 +108,20 @@ use code_order::CodeOrder;
 pub use file_code::FileCode;
 pub use file_facts::{FileFacts, SymbolTable};
 pub use file_lines::FileLines;
+pub use file_sites::FileSites;
+pub use file_types::FileTypes;
 use first_looks::FirstLooks;
 use jit_order::JitQuestion;
 use kept_code::KeptCode;
 use kept_lines::KeptLines;
 use kept_maps::KeptMaps;
+use kept_sites::KeptSites;
 use lines_order::LinesQuestion;
 pub use opened_jit::NewNames;
 use order::{Beside, Question};
 pub use run_time_code::RunTimeCode;
+pub use sites_answer::{Functions, LineFunctions, MarkerSites, SitesFacts};
+use sites_order::SitesOrder;
 
 /// Maximum memory of the functions of all files, without their names: those of a compiler with its
 /// libraries take 8 MiB.
@@ -118,6 +138,7 @@ pub struct Parser {
     lines: KeptLines,
     maps: KeptMaps,
     code: KeptCode,
+    sites: KeptSites,
 }
 
 impl Default for Parser {
@@ -128,6 +149,7 @@ impl Default for Parser {
             lines: KeptLines::default(),
             maps: KeptMaps::default(),
             code: KeptCode::default(),
+            sites: KeptSites::default(),
         }
     }
 }
@@ -162,21 +184,26 @@ impl Parser {
                 let order = CodeOrder::read(message, files, way).ok_or(Reason::Refused)?;
                 self.code.answer(number, order)
             }
+            Work::Sites => {
+                let order = SitesOrder::read(message, files, way).ok_or(Reason::Refused)?;
+                self.sites.answer(number, order)
+            }
             // Handled elsewhere: the format of these tables belongs to the stack walk, which this
             // crate does not know.
             Work::Tables | Work::WantedTables => Err(Reason::Refused),
         }
     }
 
-    /// Drops functions and debug information of files, and what was read for the code of functions,
-    /// that was not used for so long, and maps of generated code that were not used for ten times as long. Returns whether
+    /// Drops functions and debug information of files, and what was read for code and probes of
+    /// functions, that was not used for so long, and maps of generated code that were not used for ten times as long. Returns whether
     /// nothing is left to drop.
     pub fn forget_unused(&self, unused_for: Duration) -> bool {
         let are_symbols_gone = self.symbols.forget_unused(unused_for);
         let are_lines_gone = self.lines.forget_units(unused_for);
         let are_maps_gone = self.maps.forget_unused(10 * unused_for);
         let is_code_gone = self.code.forget_unused(unused_for);
-        are_symbols_gone && are_lines_gone && are_maps_gone && is_code_gone
+        let are_sites_gone = self.sites.forget_unused(unused_for);
+        are_symbols_gone && are_lines_gone && are_maps_gone && is_code_gone && are_sites_gone
     }
 
     fn names(&self, number: u64, question: Question) -> Result<Reply, Reason> {

@@ -10,6 +10,8 @@
 //! |---|---|
 //! | `find` | finds the functions of a file by name, pattern or start |
 //! | `function` | the description of a function |
+//! | `inlined` | functions whose code is only inside of others |
+//! | `spelling` | names of functions that are spelled like a text |
 //! | `marker` | places that programmers marked (USDT) |
 //! | `line` | where a line of source text begins |
 //! | `code` | decodes a function's instructions, and says which of them the kernel emulates |
@@ -20,17 +22,20 @@ mod code;
 mod entry;
 mod find;
 mod function;
+mod inlined;
 mod line;
 mod marker;
 mod refusal;
+pub mod spelling;
 #[cfg(test)]
 mod tests;
 
 use crate::{ElfSymbols, FileOffset, LinkAddr};
 
 use code::{Code, is_call};
-pub use find::{Wanted, functions, functions_named, is_meant};
+pub use find::{Fit, Wanted, best_of, fitting, functions, is_meant};
 pub use function::{Function, Language};
+pub use inlined::{HOSTS_MAX, Inlined};
 pub use line::{NoLine, of_line};
 pub use marker::{Argument, ArgumentPlace, Marker, markers, place_marker, semaphore};
 pub use refusal::{Refusal, check_file};
@@ -70,6 +75,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every position, in the order of the enum.
+    pub const ALL: [Kind; 5] = [
+        Kind::Entry,
+        Kind::AfterPrologue,
+        Kind::Go,
+        Kind::Inside,
+        Kind::Marker,
+    ];
+
     /// The identifier for scripts.
     pub fn label(self) -> &'static str {
         match self {

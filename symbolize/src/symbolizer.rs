@@ -16,7 +16,7 @@ use crate::parser::names::{self, FileNames};
 use crate::parser::opened::OpenedFile;
 use crate::parser::opened_code::OpenedCode;
 use crate::parser::opened_lines::OpenedLines;
-use crate::parser::{FileCode, FileLines};
+use crate::parser::{FileCode, FileLines, FileSites};
 use crate::revision::Revision;
 use crate::table_cache::TableKey;
 use crate::{ElfSymbols, FileOffset, Files, KernelSymbols, Lines, Reason, TableCache, lines};
@@ -49,6 +49,8 @@ pub struct Symbolizer {
     opened_lines: Cache<Revision, Option<Arc<OpenedLines>>>,
     /// Files whose code another process writes out, by revision.
     opened_code: Cache<Revision, Arc<OpenedCode>>,
+    /// Files in which functions to probe are searched, by revision.
+    sites: Cache<Revision, Arc<FileSites>>,
     tables: Option<Arc<TableCache>>,
     debug_bytes_max: Option<u64>,
     kernel: CurrentKernel,
@@ -82,6 +84,7 @@ impl Default for Symbolizer {
             lines: Cache::default(),
             opened_lines: Cache::default(),
             opened_code: Cache::default(),
+            sites: Cache::default(),
             tables: None,
             debug_bytes_max: None,
             kernel: CurrentKernel::default(),
@@ -210,6 +213,7 @@ impl Symbolizer {
             // They hold it open as well.
             self.opened_lines.forget(&dropped);
             self.opened_code.forget(&dropped);
+            self.sites.forget(&dropped);
         }
         Ok((key, Arc::clone(opened)))
     }
@@ -328,6 +332,22 @@ impl Symbolizer {
         Ok(FileCode::Elsewhere(code))
     }
 
+    /// Returns the functions of a file that may be probed. If there are parser processes, one of
+    /// them reads the file.
+    pub fn file_sites(&self, source: FileSource<'_>) -> Result<Arc<FileSites>, Reason> {
+        let (revision, opened) = self.opened(&source)?;
+        if let Some(sites) = self.sites.get(&revision) {
+            return Ok(sites);
+        }
+        let places = DebugFiles::of(&source, &self.way);
+        // A failure may have another cause than the file, so it is not cached.
+        let sites = FileSites::open(opened, places, &self.way)?;
+        let slot = self.sites.slot(revision);
+        let sites = Arc::clone(slot.get_or_init(|| Arc::new(sites)));
+        self.sites.trim(|sites| sites.heap_bytes());
+        Ok(sites)
+    }
+
     /// Whether a separate debug file for this file would add something. If there are parser
     /// processes, one of them reads the file.
     pub fn lacks_debug_file(&self, source: FileSource<'_>) -> bool {
@@ -355,6 +375,7 @@ impl Symbolizer {
             self.lines.forget(&key);
             self.opened_lines.forget(&key);
             self.opened_code.forget(&key);
+            self.sites.forget(&key);
             _ = self.opened.slot(key).set(Arc::new(again));
             return Ok(());
         }
@@ -367,6 +388,7 @@ impl Symbolizer {
             .map_err(|error| error.reason())?;
         self.files.forget(&key);
         self.lines.forget(&key);
+        self.sites.forget(&key);
         // Another thread may have been faster; then the file was read just now.
         _ = self.files.slot(key).set(Ok(Arc::new(read)));
         Ok(())

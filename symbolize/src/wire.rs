@@ -11,6 +11,14 @@ pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_le_bytes());
 }
 
+/// Appends a number that may be missing.
+pub(crate) fn put_some_u64(out: &mut Vec<u8>, number: Option<u64>) {
+    out.push(number.is_some().into());
+    if let Some(number) = number {
+        put_u64(out, number);
+    }
+}
+
 /// Appends the number of elements, and each element.
 pub(crate) fn put_u64s(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u64>) {
     put_u32(out, numbers.len() as u32);
@@ -38,6 +46,16 @@ impl<'b> Taken<'b> {
 
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
+    }
+
+    /// Reads a number that may be missing. The outer `None` if the bytes are malformed.
+    #[expect(clippy::option_option, reason = "the outer one is about the bytes")]
+    pub(crate) fn some_u64(&mut self) -> Option<Option<u64>> {
+        match self.u8()? {
+            0 => Some(None),
+            1 => self.u64().map(Some),
+            _ => None,
+        }
     }
 
     pub(crate) fn u64s(&mut self) -> Option<Vec<u64>> {
@@ -70,12 +88,17 @@ mod tests {
         put_u64(&mut out, u64::MAX);
         put_bytes(&mut out, b"text");
         put_u64s(&mut out, [3, 5].into_iter());
+        put_some_u64(&mut out, None);
+        put_some_u64(&mut out, Some(9));
         let mut taken = Taken(&out);
         assert_eq!(taken.u8(), Some(7));
         assert_eq!(taken.u32(), Some(8));
         assert_eq!(taken.u64(), Some(u64::MAX));
         assert_eq!(taken.bytes(), Some(&b"text"[..]));
         assert_eq!(taken.u64s(), Some(vec![3, 5]));
+        assert_eq!(taken.some_u64(), Some(None));
+        assert_eq!(taken.some_u64(), Some(Some(9)));
+        assert_eq!(Taken(&[2]).some_u64(), None);
         assert_eq!(taken.u8(), None);
         assert_eq!(Taken(&[9, 0, 0, 0, 1]).bytes(), None);
         assert_eq!(Taken(&[255, 255, 255, 255, 1]).u64s(), None);

@@ -13,6 +13,7 @@ mod jit;
 mod lines;
 mod narrow;
 mod parser;
+mod sites;
 mod symbols;
 mod tables;
 mod types;

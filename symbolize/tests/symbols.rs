@@ -373,7 +373,11 @@ fn a_name_alone_is_not_one_in_a_class_of_another_file() {
         return;
     };
     let named = |name: &str| {
-        let files = sites::functions_named([&plain, &within], name);
+        let files = sites::best_of(
+            [&plain, &within]
+                .map(|file| sites::fitting(file, name))
+                .to_vec(),
+        );
         let names = files
             .into_iter()
             .map(|file| file.into_iter().map(|one| one.name).collect());
@@ -383,6 +387,6 @@ fn a_name_alone_is_not_one_in_a_class_of_another_file() {
     assert_eq!(named("Stream::fetch"), [vec![], vec!["Stream::fetch(int)"]]);
     assert_eq!(named("fetched"), [vec![], vec!["fetched(int)"]]);
     // If no function has exactly that name, the last part of a name is enough.
-    let alone = sites::functions_named([&within], "fetch").concat();
+    let alone = sites::best_of(vec![sites::fitting(&within, "fetch")]).concat();
     assert_eq!(alone[0].name, "Stream::fetch(int)");
 }

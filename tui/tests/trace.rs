@@ -10,6 +10,7 @@ use common::{
 };
 use rustix::process::Signal;
 use serde_json::Value;
+use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -179,6 +180,47 @@ fn a_function_that_is_nowhere_is_said_before_the_command_ends() {
     assert!(before.contains("did you mean main?"), "{said}");
     assert!(after.contains("no function is called `mian`"), "{said}");
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// Files are only understood by processes without rights: if these make a mistake, nothing is found,
+/// and that is said.
+#[test]
+fn a_mistake_while_functions_are_searched_is_a_sentence() {
+    if !can_sample() || !can_trace() {
+        return;
+    }
+    let Some(program) = Program::compile("early.c", EARLY, &["-O1"]) else {
+        return;
+    };
+    let mut command = proftop(&["trace", "main", "--", program.path()]);
+    let work = "looking for functions to probe";
+    let output = run(command.env("PROFTOP_TEST_FAULTS", work));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let told = format!("a mistake of its own while {work}");
+    assert!(said.contains(&told), "{said}");
+    assert!(said.contains(" was not looked through ("), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_damaged_program_is_a_sentence() {
+    if !can_sample() || !can_trace() {
+        return;
+    }
+    let Some(program) = Program::compile("early.c", EARLY, &["-O1"]) else {
+        return;
+    };
+    // The kernel needs none of what is overwritten: the headers of its sections.
+    let mut bytes = fs::read(program.path()).expect("the program");
+    let headers = u64::from_le_bytes(bytes[40..48].try_into().expect("8 bytes")) as usize;
+    bytes[headers..].fill(0xff);
+    fs::write(program.path(), bytes).expect("it can be written");
+    let output = run(&mut proftop(&["trace", "main", "--", program.path()]));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("main"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
 }
 
 #[test]

@@ -25,15 +25,16 @@ use super::order::Sampled;
 use super::typed::{TypesFile, typed};
 use super::wanted::{Wanted, What};
 use probe::call::{AttachError, Calls, Caution, Cost, EndPlan, FunctionPlan, Scope, SitePlan};
-use probe::call_orders::{Orders, order};
+use probe::call_orders::{Orders, PROBES_MAX, order};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use symbolize::parser::{Functions, LineFunctions};
 use symbolize::sites::{
     self, Ends, Function, Language, NoLine, Placed, Refusal, Returns, Site, Wish,
 };
-use symbolize::{FileOffset, Symbolizer};
+use symbolize::{FileOffset, Reason};
 pub(super) use tracepoints::names as tracepoint_names;
 pub use tracepoints::{Point, check_point, runner_code};
 
@@ -143,14 +144,34 @@ impl Refused {
     }
 }
 
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Sought {
+    /// Probes by their names.
+    found: BTreeMap<String, Found>,
+    refused: Vec<Refused>,
+    /// A sentence about the first file that could not be looked through.
+    unread: Option<String>,
+}
+
+impl Sought {
+    /// Returns what the process that reads a file has answered; `None`, with a note, if it could not
+    /// read it.
+    fn answer<T>(&mut self, module: &Module, answer: Result<T, Reason>) -> Option<T> {
+        answer
+            .inspect_err(|reason| {
+                self.unread.get_or_insert_with(|| module.unread(*reason));
+            })
+            .ok()
+    }
+}
+
 /// Finds every matching function of these files. All functions with a given name are one probe; for
-/// a pattern each name is one. A source line is one probe, with a site for each piece of its code;
-/// `symbolizer` is used to read the lines of the files.
+/// a pattern each name is one. A source line is one probe, with a site for each piece of its code.
 pub fn find(
     modules: &[Module],
     wanted: &Wanted,
     search: &Search,
-    symbolizer: &Symbolizer,
 ) -> Result<(Vec<Found>, Vec<Refused>), NotFound> {
     let meant = modules
         .iter()
@@ -160,7 +181,7 @@ pub fn find(
         let why = format!("no file `{name}` with code is mapped");
         return Err(NotFound::Missing(why));
     }
-    let (mut found, mut refused) = (BTreeMap::new(), Vec::new());
+    let mut sought = Sought::default();
     // Computed once, because it reads through the files.
     let has_exceptions = search.returns && modules.iter().any(throws);
     let ends = |module: &Module| ends(module, search, has_exceptions);
@@ -168,23 +189,25 @@ pub fn find(
         What::Line(file, line) => {
             let mut text = Text::default();
             for module in &meant {
-                let functions = text.look(module, (file, *line), symbolizer);
+                let answer = module.sites.of_line(file, *line);
+                let Some(answer) = sought.answer(module, answer) else {
+                    continue;
+                };
+                let functions = all_of(text.take(answer), &wanted.text, module)?;
                 // Code at the first instruction of a function is a call of it, and the ends of
                 // calls are not those of the line.
                 let ends = (*module, Ends::Unseen);
-                add(
-                    ends,
-                    functions,
-                    Some(&wanted.text),
-                    search,
-                    &mut found,
-                    &mut refused,
-                );
+                add(ends, functions, Some(&wanted.text), search, &mut sought);
             }
-            if found.is_empty() && refused.is_empty() {
-                return Err(NotFound::Missing(text.explain(file, *line)));
+            if sought.found.is_empty() && sought.refused.is_empty() {
+                let why = match sought.unread {
+                    Some(unread) => return Err(NotFound::Refused(unread)),
+                    None => text.explain(file, *line),
+                };
+                return Err(NotFound::Missing(why));
             }
-            found
+            sought
+                .found
                 .values_mut()
                 .for_each(|probe| probe.name.clone_from(&wanted.text));
         }
@@ -198,23 +221,14 @@ pub fn find(
         }
         What::Offset(offset) => {
             for module in &meant {
-                let addr = module.symbols.segments().to_link(FileOffset(*offset));
-                let functions = match addr {
-                    Some(addr) => sites::functions(&module.symbols, sites::Wanted::At(addr)),
-                    None => Err(Refusal::NoCode),
-                };
-                match functions {
-                    Ok(functions) => {
-                        add(
-                            (module, ends(module)),
-                            functions,
-                            None,
-                            search,
-                            &mut found,
-                            &mut refused,
-                        );
+                let answer = module.sites.at(FileOffset(*offset));
+                match sought.answer(module, answer) {
+                    None => {}
+                    Some(Ok(function)) => {
+                        let ends = (*module, ends(module));
+                        add(ends, vec![function], None, search, &mut sought);
                     }
-                    Err(reason) => refused.push(Refused {
+                    Some(Err(reason)) => sought.refused.push(Refused {
                         name: wanted.text.clone(),
                         module: module.name(),
                         reason,
@@ -224,62 +238,71 @@ pub fn find(
             }
         }
         What::Name(name, pattern) => {
-            let symbols = meant.iter().map(|module| &*module.symbols);
-            let by_module = sites::functions_named(symbols, name);
-            for (module, by_name) in meant.iter().zip(by_module) {
-                add(
-                    (module, ends(module)),
-                    by_name,
-                    Some(name),
-                    search,
-                    &mut found,
-                    &mut refused,
-                );
+            let fitting = meant.iter().map(|module| {
+                let answer = module.sites.named(name);
+                sought.answer(module, answer).flatten()
+            });
+            let mut fitting: Vec<_> = fitting.collect();
+            for (module, found) in meant.iter().zip(&mut fitting) {
+                check_all_told(found.as_ref().map(|(_, functions)| functions), name, module)?;
+            }
+            let fitting = fitting
+                .into_iter()
+                .map(|found| found.map(|(fit, functions)| (fit, functions.told)));
+            for (module, by_name) in meant.iter().zip(sites::best_of(fitting.collect())) {
+                let ends = (*module, ends(module));
+                add(ends, by_name, Some(name), search, &mut sought);
             }
             // A text is a pattern only if no function has it as its name.
-            if let (true, true, Some(pattern)) = (found.is_empty(), refused.is_empty(), pattern) {
+            let is_nothing = sought.found.is_empty() && sought.refused.is_empty();
+            if let (true, Some(pattern)) = (is_nothing, pattern) {
                 for module in &meant {
-                    let fits = |name: &str| pattern.is_match(name);
-                    let matching = sites::Wanted::Matching(&fits);
-                    let matching = sites::functions(&module.symbols, matching).unwrap_or_default();
-                    add(
-                        (module, ends(module)),
-                        matching,
-                        None,
-                        search,
-                        &mut found,
-                        &mut refused,
-                    );
+                    let answer = module.sites.matching(pattern.as_str());
+                    let matching = sought.answer(module, answer).unwrap_or_default();
+                    let matching = all_of(matching, name, module)?;
+                    let ends = (*module, ends(module));
+                    add(ends, matching, None, search, &mut sought);
                 }
             }
         }
     }
+    let Sought {
+        found,
+        refused,
+        unread,
+    } = sought;
     // If a value cannot be found, nothing is probed.
     let no_value = refused.iter().find_map(|refused| refused.no_value.clone());
     if let (true, Some(why)) = (found.is_empty(), no_value) {
         return Err(NotFound::Refused(why));
     }
+    if let (true, true, Some(why)) = (found.is_empty(), refused.is_empty(), unread) {
+        return Err(NotFound::Refused(why));
+    }
     Ok((found.into_values().collect(), refused))
 }
 
-/// The names of all markers of these files, in the form in which they are typed.
-pub fn marker_names(modules: &[Module]) -> impl Iterator<Item = String> {
-    let markers = modules
-        .iter()
-        .flat_map(|module| sites::markers(&module.symbols));
-    markers.map(|marker| format!("usdt:{}", marker.name))
+/// Returns the functions that match in a file, or a sentence if there are more than are told.
+fn all_of(functions: Functions, text: &str, module: &Module) -> Result<Vec<Function>, NotFound> {
+    check_all_told(Some(&functions), text, module)?;
+    Ok(functions.told)
 }
 
-/// The names of all functions of these files, without parameters.
-pub fn names(modules: &[Module]) -> impl Iterator<Item = String> {
-    let functions = modules
-        .iter()
-        .flat_map(|module| module.symbols.functions())
-        .map(|symbol| symbolize::demangle(symbol.name).short().into_owned());
-    // Includes functions of stripped Go programs.
-    let go = modules.iter().filter_map(|module| module.symbols.go());
-    let go = go.flat_map(|go| go.starts().filter_map(|start| go.name_at(start)));
-    functions.chain(go.map(|name| symbolize::sanitize(&name).into_owned()))
+fn check_all_told(
+    functions: Option<&Functions>,
+    text: &str,
+    module: &Module,
+) -> Result<(), NotFound> {
+    match functions {
+        Some(functions) if functions.all > functions.told.len() as u64 => {
+            Err(NotFound::Refused(format!(
+                "`{text}` fits {} functions of {}, of which at most {PROBES_MAX} can be probed at a time",
+                functions.all,
+                module.name()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A source file of which no code was found so far.
@@ -293,23 +316,18 @@ struct Text {
 
 impl Text {
     /// Returns where a line begins in a module.
-    fn look(
-        &mut self,
-        module: &Module,
-        (file, line): (&str, u32),
-        symbolizer: &Symbolizer,
-    ) -> Vec<Function> {
-        let Some(table) = module.lines(symbolizer) else {
-            return Vec::new();
+    fn take(&mut self, answer: LineFunctions) -> Functions {
+        let LineFunctions::Known(found) = answer else {
+            return Functions::default();
         };
         self.has_lines = true;
-        match sites::of_line(&module.symbols, &table, file, line) {
+        match found {
             Ok(functions) => functions,
-            Err(NoLine::NoSuchFile) => Vec::new(),
+            Err(NoLine::NoSuchFile) => Functions::default(),
             Err(NoLine::NoCode(next)) => {
                 self.has_file = true;
                 self.next = self.next.into_iter().chain(next).min();
-                Vec::new()
+                Functions::default()
             }
         }
     }
@@ -338,7 +356,7 @@ pub(super) fn find_sampled(
     may_throw: bool,
     search: &Search,
 ) -> Result<Found, Refused> {
-    let (mut found, mut refusals) = (BTreeMap::new(), Vec::new());
+    let mut sought = Sought::default();
     let name = sampled.shown.to_string();
     for module in copies {
         let functions = sampled_in(module, sampled).map_err(|reason| Refused {
@@ -348,22 +366,15 @@ pub(super) fn find_sampled(
             no_value: None,
         })?;
         let ends = ends(module, search, may_throw);
-        add(
-            (module, ends),
-            functions,
-            Some(&name),
-            search,
-            &mut found,
-            &mut refusals,
-        );
+        add((module, ends), functions, Some(&name), search, &mut sought);
     }
-    let refused = refusals.pop().unwrap_or_else(|| Refused {
+    let refused = sought.refused.pop().unwrap_or_else(|| Refused {
         name: name.clone(),
         module: sampled.file.to_string(),
         reason: Refusal::NoCode,
         no_value: None,
     });
-    let mut found = found.into_values().next().ok_or(refused)?;
+    let mut found = sought.found.into_values().next().ok_or(refused)?;
     found.name = name;
     Ok(found)
 }
@@ -371,15 +382,17 @@ pub(super) fn find_sampled(
 /// Returns the functions of one file that a sampled address belongs to: those with its name, else
 /// the one that contains the address.
 fn sampled_in(module: &Module, sampled: &Sampled) -> Result<Vec<Function>, Refusal> {
-    let symbols = &module.symbols;
-    let addr = symbols.segments().to_link(FileOffset(sampled.address));
-    let start = addr.and_then(|addr| symbols.extent(addr));
-    let start = start.map(|extent| extent.start);
-    let named = sampled.name.as_ref().map(|name| {
-        let named = sites::functions(symbols, sites::Wanted::Named(name));
-        named.unwrap_or_default()
-    });
-    let mut functions = named.unwrap_or_default();
+    let unread = |_| Refusal::Unreadable;
+    let here = module
+        .sites
+        .at(FileOffset(sampled.address))
+        .map_err(unread)?;
+    let start = here.as_ref().ok().map(|function| function.start);
+    let named = match &sampled.name {
+        Some(name) => module.sites.named(name).map_err(unread)?,
+        None => None,
+    };
+    let mut functions = named.map_or_else(Vec::new, |(_, functions)| functions.told);
     // Go names are displayed without their package path, so several packages may have the same.
     if let Some(here) = functions.iter().position(|f| Some(f.start) == start)
         && functions[here].language == Language::Go
@@ -387,13 +400,16 @@ fn sampled_in(module: &Module, sampled: &Sampled) -> Result<Vec<Function>, Refus
         functions = vec![functions.swap_remove(here)];
     }
     if functions.is_empty() {
-        let start = start.ok_or(Refusal::NoCode)?;
-        functions = sites::functions(symbols, sites::Wanted::At(start))?;
-        let is_other = |function: &Function| !function.name.is_empty();
-        if sampled.name.is_some() && functions.iter().any(is_other) {
+        let here = here?;
+        if sampled.name.is_some() && !here.name.is_empty() {
             // Its code exists only inside of another function.
             return Err(Refusal::Inlined);
         }
+        // Its calls are meant, and not the instruction that was sampled.
+        functions.push(Function {
+            inside: None,
+            ..here
+        });
     }
     Ok(functions)
 }
@@ -405,79 +421,94 @@ fn add(
     functions: Vec<Function>,
     name: Option<&String>,
     search: &Search,
-    found: &mut BTreeMap<String, Found>,
-    refused: &mut Vec<Refused>,
+    sought: &mut Sought,
 ) {
+    let refuse = |function: &Function, reason, no_value| Refused {
+        name: shown(module, function),
+        module: module.name(),
+        reason,
+        no_value,
+    };
+    if let Err(reason) = sites::check_file(&module.path) {
+        let refused = functions.iter().map(|one| refuse(one, reason, None));
+        sought.refused.extend(refused);
+        return;
+    }
+    // The sites of all functions are asked for together.
+    let (mut wishes, mut all_typed) = (Vec::new(), Vec::new());
     for function in functions {
-        let shown = match function
-            .inside
-            .or(function.name.is_empty().then_some(function.start))
-        {
-            Some(addr) => {
-                let offset = module.symbols.segments().to_file(addr);
-                format!(
-                    "{}+{:#x}",
-                    module.name(),
-                    offset.map_or(addr.0, |offset| offset.0)
-                )
+        match typed(&search.values, module, &function, search.types.as_ref()) {
+            Ok(typed) => {
+                let wish = wish(&function, ends, &typed.values, search.caution.spares_calls);
+                wishes.push((function, wish));
+                all_typed.push(typed);
             }
-            None => function.name.clone(),
-        };
-        let refuse = |reason, no_value| Refused {
-            name: shown.clone(),
-            module: module.name(),
-            reason,
-            no_value,
-        };
-        let typed = match typed(&search.values, module, &function, search.types.as_ref()) {
-            Ok(typed) => typed,
             Err(why) => {
-                refused.push(refuse(Refusal::NoArgument, Some(why)));
+                let refused = refuse(&function, Refusal::NoArgument, Some(why));
+                sought.refused.push(refused);
+            }
+        }
+    }
+    let placed = module.sites.place(&wishes);
+    let placed = placed.unwrap_or_else(|_| vec![Err(Refusal::Unreadable); wishes.len()]);
+    for (((function, _), typed), placed) in wishes.iter().zip(all_typed).zip(placed) {
+        let placed = match placed {
+            Ok(placed) => placed,
+            Err(reason) => {
+                sought.refused.push(refuse(function, reason, None));
                 continue;
             }
         };
-        let wish = wish(&function, ends, &typed.values, search.caution.spares_calls);
-        let placed = sites::check_file(&module.path)
-            .and_then(|()| sites::place(&module.symbols, &function, wish));
-        match placed {
-            Ok(placed) => {
-                let key = name.cloned().unwrap_or_else(|| shown.clone());
-                let probe = found.entry(key).or_insert_with(|| Found {
-                    name: shown.clone(),
-                    module: module.name(),
-                    address: function.start.0,
-                    language: function.language,
-                    sites: Vec::new(),
-                    return_sites: 0,
-                    plans: Vec::new(),
-                    sees_ends: true,
-                    is_program: module.is_program,
-                    extents: Vec::new(),
-                    values: typed.values.clone(),
-                    types: search
-                        .types
-                        .as_ref()
-                        .filter(|_| typed.by_file)
-                        .map(|file| file.explain(module)),
-                    point: None,
-                });
-                // The kernel has to read the same at all copies.
-                if probe.values.is_read_alike(&typed.values, function.language) {
-                    probe.add(module, &function, &placed);
-                } else {
-                    let why = "its values are elsewhere than in the first copy".to_string();
-                    refused.push(refuse(Refusal::NoArgument, Some(why)));
-                }
-            }
-            Err(reason) => refused.push(refuse(reason, None)),
+        let shown = shown(module, function);
+        let key = name.unwrap_or(&shown).clone();
+        let probe = sought.found.entry(key).or_insert_with(|| Found {
+            name: shown,
+            module: module.name(),
+            address: function.start.0,
+            language: function.language,
+            sites: Vec::new(),
+            return_sites: 0,
+            plans: Vec::new(),
+            sees_ends: true,
+            is_program: module.is_program,
+            extents: Vec::new(),
+            values: typed.values.clone(),
+            types: search
+                .types
+                .as_ref()
+                .filter(|_| typed.by_file)
+                .map(|file| file.explain(module)),
+            point: None,
+        });
+        // The kernel has to read the same at all copies.
+        if probe.values.is_read_alike(&typed.values, function.language) {
+            probe.add(module, function, &placed);
+        } else {
+            let why = "its values are elsewhere than in the first copy".to_string();
+            let refused = refuse(function, Refusal::NoArgument, Some(why));
+            sought.refused.push(refused);
         }
+    }
+}
+
+/// Returns the displayed name of a function: its place if it has none, or if a place inside of it is
+/// meant.
+fn shown(module: &Module, function: &Function) -> String {
+    let nameless = function.name.is_empty().then_some(function.start);
+    match function.inside.or(nameless) {
+        Some(addr) => {
+            let offset = module.segments().to_file(addr);
+            let offset = offset.map_or(addr.0, |offset| offset.0);
+            format!("{}+{offset:#x}", module.name())
+        }
+        None => function.name.clone(),
     }
 }
 
 /// Whether code of the file itself throws exceptions: the program's own, or the C++ library.
 pub(super) fn throws(module: &Module) -> bool {
     let is_cpp = module.name().starts_with("libstdc++") || module.name().starts_with("libc++");
-    is_cpp || (module.is_program && module.symbols.has_exceptions())
+    is_cpp || (module.is_program && module.sites.has_exceptions())
 }
 
 /// Returns how the ends of calls in a file may be detected. An exception that is thrown through a
@@ -487,7 +518,7 @@ fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
     if !search.returns {
         Ends::Unseen
     } else if search.caution.keeps_return_addresses
-        || module.symbols.has_exceptions()
+        || module.sites.has_exceptions()
         || (has_exceptions && !module.is_program)
     {
         Ends::AtReturns
@@ -586,10 +617,10 @@ impl Found {
         self.is_program &= module.is_program;
         self.sees_ends &= placed.returns.is_some();
         self.sites.push(placed.entry);
-        if let Some(start) = module.symbols.segments().to_file(function.start) {
+        if let Some(start) = module.segments().to_file(function.start) {
             self.extents.push(Extent {
                 path: module.path.clone(),
-                build_id: module.build_id(),
+                build_id: module.build_id().to_vec(),
                 range: start.0..start.0.saturating_add(function.len),
             });
         }

@@ -1,4 +1,4 @@
-//! The thread that reads files for the probes of a run: it looks up functions, the instructions of
+//! The thread that has files read for the probes of a run: it looks up functions, the instructions of
 //! each at which a breakpoint can be placed, and the names of callers. The thread that owns the
 //! probes never waits for a file.
 
@@ -28,9 +28,6 @@ const COPIES_MAX: usize = 64;
 
 /// Maximum number of breakpoints of one function.
 const BREAKPOINTS_MAX: usize = 512;
-
-/// Maximum size of debug information of one file that is read to find a source line.
-const DEBUG_BYTES_MAX: u64 = 256 << 20;
 
 /// A request to the thread.
 pub enum Question {
@@ -180,12 +177,13 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
         }
         (ProbedFunction::Sampled(_), None) => return Err("its samples are gone".into()),
         (ProbedFunction::Named(name), _) => {
-            let modules = match (&reach.program, wanted.attempt) {
+            let (modules, unreadable) = match (&reach.program, wanted.attempt) {
                 // A command that is held back still has our own program mapped.
                 (Some(program), 1) => needed::of_program(program, &Environment::own(), symbolizer),
-                _ => modules::of_processes(&pids, &probe::files::of_targets(), symbolizer).0,
+                _ => modules::of_processes(&pids, &probe::files::of_targets(), symbolizer),
             };
-            by_name(name, &modules, &search, wanted.attempt == 1)?
+            let unreadable = modules::explain_unreadable(&unreadable);
+            by_name(name, &modules, unreadable, &search, wanted.attempt == 1)?
         }
     };
     for found in &found {
@@ -203,35 +201,31 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
 }
 
 /// Finds the functions that match a text. If all of them are refused, the first reason is returned.
+/// `unreadable` is a sentence on files that could not be looked through.
 /// Why there are none is determined only at the first attempt, because all debug information is
 /// read for it.
 fn by_name(
     name: &str,
     modules: &[Module],
+    unreadable: Option<String>,
     search: &Search,
     is_first: bool,
 ) -> Result<Vec<Found>, NotFound> {
     let wanted = Wanted::parse(name)?;
-    let way = probe::files::of_targets();
-    // The lines of a whole file take much more memory than those of sampled code: they are freed
-    // after the answer.
-    let lines = Symbolizer::new()
-        .with_files(way)
-        .with_debug_bytes_max(DEBUG_BYTES_MAX);
-    let (found, refused) = find(modules, &wanted, search, &lines)?;
+    let (found, refused) = find(modules, &wanted, search)?;
     match (found.is_empty(), refused.first()) {
         (false, _) => Ok(found),
         (true, Some(refused)) => Err(refused.explain().into()),
         (true, None) => {
-            if is_first && let Some(why) = no_code::explain(modules, &wanted, &lines) {
+            if is_first && let Some(why) = no_code::explain(modules, &wanted) {
                 return Err(NotFound::Missing(why));
             }
             let near = suggest(name, modules).names.into_iter().next();
             // Kept short, as a line of the screen has little room after the name.
-            let why = near.map_or_else(
-                || "no function of that name is in the code that is mapped".to_string(),
-                |near| format!("did you mean {near}?"),
-            );
+            let why = near.map(|near| format!("did you mean {near}?"));
+            let why = why.or(unreadable).unwrap_or_else(|| {
+                "no function of that name is in the code that is mapped".to_string()
+            });
             Err(NotFound::Missing(why))
         }
     }

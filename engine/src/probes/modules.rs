@@ -5,20 +5,12 @@ use probe::proc_maps;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
-use symbolize::debug_file::DebugFiles;
-use symbolize::dwarf::DebugTypes;
-use symbolize::table::Table;
-use symbolize::{ElfSymbols, FileSource, Files, Reason, Symbolizer, opener};
+use std::sync::Arc;
+use symbolize::parser::FileSites;
+use symbolize::{FileSource, Files, Reason, Segments, Symbolizer, opener};
 
 /// Maximum number of files: more than any group of processes has.
 const MODULES_MAX: usize = 4096;
-
-/// Maximum memory of the debug information of one file while its types are read.
-pub const TYPES_BYTES_MAX: u64 = 256 << 20;
-
-/// Number of threads that read the lines of a file.
-const THREADS: usize = 2;
 
 /// A file that is mapped as code.
 #[derive(Debug, Clone)]
@@ -27,46 +19,31 @@ pub struct Module {
     pub path: PathBuf,
     /// The mapped file, whatever its path leads to now.
     pub file: Arc<File>,
-    /// Its functions.
-    pub symbols: Arc<ElfSymbols>,
+    /// Its functions, which another process reads.
+    pub sites: Arc<FileSites>,
     /// Whether it is the program of a target, and not a library.
     pub is_program: bool,
-    /// The result of [`types`](Self::types).
-    types: Types,
 }
-
-/// Types of a file, once they were read; `None` if there are none.
-type Types = Arc<OnceLock<Option<Arc<DebugTypes>>>>;
 
 impl Module {
     /// The build-id; empty if it has none.
-    pub fn build_id(&self) -> Vec<u8> {
-        self.symbols.object().build_id().unwrap_or_default()
+    pub fn build_id(&self) -> &[u8] {
+        &self.sites.facts().build_id
     }
 
-    /// Reads its line information. `None` if there is none, or too much.
-    pub fn lines(&self, symbolizer: &Symbolizer) -> Option<Arc<Table>> {
-        let descriptor = self.file.try_clone().ok()?.into();
-        let lines = symbolizer.lines(FileSource {
-            file: Some(&descriptor),
-            ..FileSource::new(&self.path)
-        });
-        lines.ok()??.whole(THREADS).ok()?
+    /// Where it is loaded.
+    pub fn segments(&self) -> &Segments {
+        &self.sites.facts().segments
     }
 
-    /// Reads its types, from the file or its debug file. `None` if there are none, or too many.
-    pub fn types(&self) -> Option<Arc<DebugTypes>> {
-        let read = || {
-            let descriptor = self.file.try_clone().ok()?.into();
-            let source = FileSource {
-                file: Some(&descriptor),
-                ..FileSource::new(&self.path)
-            };
-            let files = DebugFiles::of(&source, probe::files::of_targets());
-            let types = DebugTypes::of_file(self.symbols.object(), files, TYPES_BYTES_MAX);
-            types.ok()?.map(Arc::new)
-        };
-        self.types.get_or_init(read).clone()
+    /// A sentence about a file that cannot be read.
+    pub fn unread(&self, reason: Reason) -> String {
+        let why = reason.explain();
+        format!(
+            "{} was not looked through: {}",
+            self.name(),
+            why.trim_end_matches('.')
+        )
     }
 
     /// The last component of its path.
@@ -74,6 +51,20 @@ impl Module {
         let name = self.path.file_name().unwrap_or_default();
         symbolize::sanitize(name.as_encoded_bytes()).into_owned()
     }
+}
+
+/// Returns a sentence on mapped files that cannot be read; `None` if all can be.
+pub fn explain_unreadable(files: &[(PathBuf, Reason)]) -> Option<String> {
+    let (path, why) = files.first()?;
+    let name = symbolize::sanitize(path.as_os_str().as_encoded_bytes());
+    let others = match files.len() - 1 {
+        0 => String::new(),
+        many => format!(", nor {many} others"),
+    };
+    Some(format!(
+        "{name} was not looked through ({}){others}",
+        why.explain()
+    ))
 }
 
 /// Opens every file that one of the processes has mapped, each once; returns also those that cannot
@@ -142,20 +133,19 @@ pub fn of_file(path: &Path, is_program: bool, symbolizer: &Symbolizer) -> Result
     let root = opener::our_root().ok_or(Reason::FileGone)?;
     let file = way.open_beneath(root, path)?;
     let descriptor = file.try_clone().map_err(|_| Reason::FileGone)?.into();
-    let symbols = symbolizer.open(FileSource {
+    let sites = symbolizer.file_sites(FileSource {
         file: Some(&descriptor),
         ..FileSource::new(path)
     })?;
     Ok(Module {
         path: path.to_path_buf(),
         file: Arc::new(file),
-        symbols,
+        sites,
         is_program,
-        types: Types::default(),
     })
 }
 
-/// Opens a mapped file and reads its symbols.
+/// Opens a mapped file and has its symbols read.
 fn open(
     pid: u32,
     source: FileSource<'_>,
@@ -165,7 +155,7 @@ fn open(
     let file = way.open(&source)?;
     // Of the very file that gets the probe, not of what the path leads to by now.
     let descriptor = file.try_clone().map_err(|_| Reason::FileGone)?.into();
-    let symbols = symbolizer.open(FileSource {
+    let sites = symbolizer.file_sites(FileSource {
         file: Some(&descriptor),
         ..source
     })?;
@@ -173,8 +163,7 @@ fn open(
     Ok(Module {
         path: source.path.to_path_buf(),
         file: Arc::new(file),
-        symbols,
+        sites,
         is_program: program.is_ok_and(|program| program == source.path),
-        types: Types::default(),
     })
 }

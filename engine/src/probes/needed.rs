@@ -18,8 +18,8 @@ use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use symbolize::Symbolizer;
 use symbolize::elf::Needed;
+use symbolize::{Reason, Symbolizer};
 
 /// Maximum number of files: more than any program maps at its start.
 const FILES_MAX: usize = 1024;
@@ -52,21 +52,22 @@ impl Environment {
     }
 }
 
-/// Returns every file with code that a program maps at its start, the program first. Empty if its
-/// file cannot be read. What cannot be found or read is left out.
+/// Returns every file with code that a program maps at its start, the program first, and those that
+/// cannot be read. Of a program that cannot be read, no libraries are known.
 pub fn of_program(
     program: &Path,
     environment: &Environment,
     symbolizer: &Symbolizer,
-) -> Vec<Module> {
+) -> (Vec<Module>, Vec<(PathBuf, Reason)>) {
     let program = interpreter_of(program);
-    let Ok(module) = of_file(&program, true, symbolizer) else {
-        return Vec::new();
+    let module = match of_file(&program, true, symbolizer) {
+        Ok(module) => module,
+        Err(reason) => return (Vec::new(), vec![(program, reason)]),
     };
-    let needed = Needed::of(module.symbols.object());
+    let needed = module.sites.needed().unwrap_or_default();
     let kind = |module: &Module| {
-        let object = module.symbols.object();
-        (object.class(), object.machine())
+        let facts = module.sites.facts();
+        (facts.class, facts.machine)
     };
     let program_kind = kind(&module);
     // The directories of the program's DT_RPATH also apply to what its libraries need.
@@ -93,7 +94,7 @@ pub fn of_program(
         }
         search.find_all(&needed, &program, &mut todo);
     }
-    let mut modules = vec![module];
+    let (mut modules, mut unreadable) = (vec![module], Vec::new());
     while let Some(path) = todo.pop_front().filter(|_| modules.len() < FILES_MAX) {
         let Ok(path) = fs::canonicalize(&path) else {
             continue;
@@ -101,16 +102,22 @@ pub fn of_program(
         if !identity(&path).is_some_and(|identity| seen.insert(identity)) {
             continue;
         }
-        // The loader skips files for other processors, too.
-        let module = of_file(&path, false, symbolizer);
-        let Some(module) = module.ok().filter(|module| kind(module) == program_kind) else {
-            continue;
+        let module = match of_file(&path, false, symbolizer) {
+            Ok(module) => module,
+            Err(reason) => {
+                unreadable.push((path, reason));
+                continue;
+            }
         };
-        let needed = Needed::of(module.symbols.object());
+        // The loader skips files for other processors, too.
+        if kind(&module) != program_kind {
+            continue;
+        }
+        let needed = module.sites.needed().unwrap_or_default();
         search.find_all(&needed, &path, &mut todo);
         modules.push(module);
     }
-    modules
+    (modules, unreadable)
 }
 
 /// Where libraries are searched.
@@ -234,7 +241,8 @@ mod tests {
         // This test itself, whose libraries are mapped by now.
         let symbolizer = Symbolizer::new();
         let own = std::env::current_exe().unwrap();
-        let modules = of_program(&own, &Environment::own(), &symbolizer);
+        let (modules, unreadable) = of_program(&own, &Environment::own(), &symbolizer);
+        assert_eq!(unreadable, []);
         assert!(modules[0].is_program && modules[0].path == own);
         let way = probe::files::of_user();
         let pid = std::process::id();

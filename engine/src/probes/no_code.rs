@@ -3,18 +3,12 @@
 
 use super::modules::Module;
 use super::wanted::{Wanted, What};
-use profile::few;
-use std::collections::BTreeMap;
-use symbolize::sites::is_meant;
-use symbolize::{LinkAddr, Symbolizer, demangle, sanitize};
-
-/// Maximum number of functions that are named as containing the code.
-const HOSTS_MAX: usize = 3;
+use symbolize::sites::Inlined;
 
 /// Explains why there is no code with that name in these files, and what can be probed: a sentence
-/// without its full stop. `None` if the reason is unknown. `symbolizer` reads the debug information
-/// of whole files, which takes a while for large ones.
-pub fn explain(modules: &[Module], wanted: &Wanted, symbolizer: &Symbolizer) -> Option<String> {
+/// without its full stop. `None` if the reason is unknown. The debug information of whole files is
+/// read for it, which takes a while for large ones.
+pub fn explain(modules: &[Module], wanted: &Wanted) -> Option<String> {
     let What::Name(name, _) = &wanted.what else {
         return None;
     };
@@ -22,8 +16,8 @@ pub fn explain(modules: &[Module], wanted: &Wanted, symbolizer: &Symbolizer) -> 
         .iter()
         .filter(|module| wanted.fits_module(&module.name()));
     let inlined = meant.into_iter().find_map(|module| {
-        let found = Inlined::find(module, name, symbolizer)?;
-        Some(found.explain(name))
+        let inlined = module.sites.inlined(name).ok()??;
+        Some(of_inlined(&inlined, name))
     });
     inlined.or_else(|| {
         let runs_python = modules.iter().any(|module| is_python(&module.name()));
@@ -45,70 +39,21 @@ fn is_python(name: &str) -> bool {
     name.starts_with("python3") || name.starts_with("python2")
 }
 
-/// A function whose code is only inside of others.
-#[derive(Debug, Default)]
-struct Inlined {
-    /// The functions that contain its code, each with the number of pieces.
-    hosts: BTreeMap<String, usize>,
-    /// Its first line that has code, with its file.
-    line: Option<(u32, String)>,
-}
-
-impl Inlined {
-    fn find(module: &Module, name: &str, symbolizer: &Symbolizer) -> Option<Inlined> {
-        let table = module.lines(symbolizer)?;
-        let symbols = &module.symbols;
-        let is_go = |addr: LinkAddr| symbols.go().is_some_and(|go| go.extent(addr).is_some());
-        let mut found = Inlined::default();
-        for addr in table.starts() {
-            let mut frames = table.find(addr);
-            let is_it = |function: Option<&[u8]>| {
-                function.is_some_and(|raw| is_meant(raw, name, is_go(addr)))
-            };
-            let Some(own) = frames.find(|frame| is_it(frame.function)) else {
-                continue;
-            };
-            // The outermost function gives the code its name.
-            let Some(host) = frames.last().and_then(|frame| frame.function) else {
-                continue;
-            };
-            let host = if is_go(addr) {
-                sanitize(host).into_owned()
-            } else {
-                demangle(host).short().into_owned()
-            };
-            *found.hosts.entry(host).or_default() += 1;
-            let file = sanitize(own.file).into_owned();
-            let line = (own.line, file);
-            if own.line > 0 && found.line.as_ref().is_none_or(|first| line < *first) {
-                found.line = Some(line);
-            }
-        }
-        (!found.hosts.is_empty()).then_some(found)
-    }
-
-    fn explain(&self, name: &str) -> String {
-        let mut hosts: Vec<(&String, &usize)> = self.hosts.iter().collect();
-        few::sort_by_key(&mut hosts, |(_, pieces)| std::cmp::Reverse(**pieces));
-        let named: Vec<&str> = hosts
-            .iter()
-            .take(HOSTS_MAX)
-            .map(|(host, _)| host.as_str())
-            .collect();
-        let more = match hosts.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let line = match &self.line {
-            Some((line, file)) => format!(", or a line of it: {file}:{line}"),
-            None => String::new(),
-        };
-        format!(
-            "the compiler put `{name}` into its callers, so that there are no calls of it: probe \
-             {}{more}{line}",
-            named.join(", ")
-        )
-    }
+/// Explains which functions have the code of another one.
+fn of_inlined(inlined: &Inlined, name: &str) -> String {
+    let more = match inlined.more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let line = match &inlined.line {
+        Some((line, file)) => format!(", or a line of it: {file}:{line}"),
+        None => String::new(),
+    };
+    format!(
+        "the compiler put `{name}` into its callers, so that there are no calls of it: probe \
+         {}{more}{line}",
+        inlined.hosts.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -117,16 +62,12 @@ mod tests {
 
     #[test]
     fn those_that_have_the_code_are_named_and_counted() {
-        let hosts = ["main", "draw", "read_all", "step", "tick"];
         let inlined = Inlined {
-            hosts: hosts
-                .iter()
-                .zip([9, 1, 3, 2, 1])
-                .map(|(host, pieces)| (host.to_string(), pieces))
-                .collect(),
+            hosts: ["main", "read_all", "step"].map(String::from).to_vec(),
+            more: 2,
             line: Some((12, "clamp.c".into())),
         };
-        let text = inlined.explain("clamp");
+        let text = of_inlined(&inlined, "clamp");
         assert!(
             text.ends_with("probe main, read_all, step and 2 more, or a line of it: clamp.c:12"),
             "{text}"

@@ -1,17 +1,11 @@
 //! Suggests names while the user types: functions, markers and tracepoints.
 
-use super::find::{marker_names, names, tracepoint_names};
+use super::find::tracepoint_names;
 use super::modules::Module;
-use crate::nearest;
-use profile::few;
+use super::wanted::What;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Maximum number of suggested names.
-const SUGGESTED_MAX: usize = 100;
-
-/// Maximum number of names that are considered, of all that contain what was typed.
-const FOUND_MAX: usize = 20_000;
+use symbolize::sites::spelling::{self, Meant, NAMES_MAX, best, containing};
 
 /// Minimum length of the text: a shorter one matches nearly everything.
 const LETTERS_MIN: usize = 2;
@@ -51,20 +45,19 @@ pub fn suggest(typed: &str, modules: &[Module]) -> Suggested {
             None => (None, typed),
         };
         let is_meant = |it: &&Module| module.is_none_or(|module| it.name().starts_with(module));
-        let meant: Vec<Module> = modules.iter().filter(is_meant).cloned().collect();
-        let found = containing(name, names(&meant));
+        let modules: Vec<&Module> = modules.iter().filter(is_meant).collect();
+        let found = names_containing(name, &modules);
         let shown = |name: String| match module {
             Some(module) => format!("{module}!{name}"),
             None => name,
         };
         suggested.extend(found.into_iter().map(shown));
         if suggested.is_empty() {
-            let all: Vec<String> = names(&meant).collect();
-            let near = nearest(name, all.iter().map(String::as_str));
-            suggested.extend(near.map(|name| shown(name.to_string())));
+            let near = meant(name, &modules).near;
+            suggested.extend(near.map(|(_, name)| shown(name)));
         }
     }
-    suggested.truncate(SUGGESTED_MAX);
+    suggested.truncate(NAMES_MAX);
     Suggested {
         typed: typed.into(),
         names: suggested
@@ -74,24 +67,52 @@ pub fn suggest(typed: &str, modules: &[Module]) -> Suggested {
     }
 }
 
-/// Returns the names that contain a part: those that begin with it first, then the shortest.
-fn containing(part: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    let found = names.filter(|name| name.contains(part)).take(FOUND_MAX);
-    let mut found: Vec<String> = found.collect::<BTreeSet<_>>().into_iter().collect();
-    few::sort_by_key(&mut found, |name| (!name.starts_with(part), name.len()));
-    found
+/// Returns the names of functions that contain a part, those that suit best.
+fn names_containing(part: &str, modules: &[&Module]) -> Vec<String> {
+    let names = modules
+        .iter()
+        .flat_map(|module| module.sites.names_containing(part));
+    best(part, names.collect::<BTreeSet<_>>())
+}
+
+/// Returns the names of functions that may be meant by a word.
+fn meant(word: &str, modules: &[&Module]) -> Meant {
+    let each: Vec<Meant> = modules
+        .iter()
+        .map(|module| module.sites.meant(word))
+        .collect();
+    let near = each.iter().filter_map(|meant| meant.near.clone());
+    let begun = each.iter().filter_map(|meant| meant.begun.clone());
+    Meant {
+        near: near.min_by_key(|(distance, _)| *distance),
+        begun: begun.min_by_key(String::len),
+    }
+}
+
+/// The names of all markers of these files, in the form in which they are typed.
+fn marker_names(modules: &[Module]) -> impl Iterator<Item = String> {
+    let markers = modules.iter().flat_map(|module| module.sites.markers());
+    markers.map(|marker| format!("usdt:{}", marker.name))
+}
+
+/// Returns the name that the user may have meant when nothing was found: one with a similar
+/// spelling, else the shortest that begins as typed. `text` is what was typed for `what`.
+pub fn guess(text: &str, what: &What, modules: &[Module]) -> Option<String> {
+    let (word, meant) = match what {
+        What::Name(wanted, _) => {
+            let modules: Vec<&Module> = modules.iter().collect();
+            (wanted.as_str(), meant(wanted, &modules))
+        }
+        What::Marker(..) => (text, spelling::meant(text, marker_names(modules))),
+        _ => return None,
+    };
+    let near = meant.near.map(|(_, name)| name);
+    near.or(meant.begun.filter(|_| word.len() > LETTERS_MIN))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_begins_as_it_was_typed_comes_first() {
-        let names = ["rehash", "hash_search", "hash", "other", "hash"];
-        let found = containing("hash", names.into_iter().map(str::to_string));
-        assert_eq!(found, ["hash", "hash_search", "rehash"]);
-    }
 
     #[test]
     fn kinds_of_places_are_suggested_by_their_beginning() {

@@ -7,23 +7,23 @@
 //!    assumed to have the same layout
 
 use super::expression::{Known, KnownParameter, Values};
-use super::modules::{Module, TYPES_BYTES_MAX};
+use super::modules::Module;
 use probe::files;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use symbolize::debug_file::DebugFiles;
-use symbolize::dwarf::{Convention, DebugTypes, LeftOut, NoSignature, Parameter, Signature};
-use symbolize::object::Object;
+use symbolize::dwarf::{Convention, LeftOut, NoSignature, Parameter, Signature};
 use symbolize::opener;
+use symbolize::parser::{FileSites, FileTypes};
 use symbolize::sites::{Function, Language};
-use symbolize::{FileSource, Reason};
+use symbolize::{FileSource, Reason, Symbolizer};
 
 /// A file that the user specified for its types.
 #[derive(Debug)]
 pub struct TypesFile {
     /// Its name as specified, safe to print.
     name: String,
-    types: DebugTypes,
+    sites: Arc<FileSites>,
 }
 
 impl TypesFile {
@@ -42,16 +42,20 @@ impl TypesFile {
                 Reason::FileGone => failed("there is no such file, or it cannot be opened"),
                 reason => failed(&lower(reason.explain())),
             })?;
-        let object =
-            Object::read(&file).map_err(|error| failed(&lower(error.reason().explain())))?;
-        let files = DebugFiles::of(&FileSource::new(&path), way);
-        match DebugTypes::of_file(&object, files, TYPES_BYTES_MAX) {
-            Ok(Some(types)) => Ok(TypesFile { name, types }),
-            Ok(None) => Err(failed(
+        let descriptor = OwnedFd::from(file);
+        let source = FileSource {
+            file: Some(&descriptor),
+            ..FileSource::new(&path)
+        };
+        let unread = |reason: Reason| failed(&lower(reason.explain()));
+        let sites = Symbolizer::new().with_files(way).file_sites(source);
+        let sites = sites.map_err(unread)?;
+        if FileTypes::of(&sites).map_err(unread)?.is_none() {
+            return Err(failed(
                 "it has no debug information, nor is there a debug file of it",
-            )),
-            Err(error) => Err(failed(&lower(error.reason().explain()))),
+            ));
         }
+        Ok(TypesFile { name, sites })
     }
 
     /// Describes the file, and whether it is the same build as the probed file.
@@ -63,7 +67,7 @@ impl TypesFile {
                 format!("of build-id {}", hex(id))
             }
         };
-        let (its, own) = (self.types.build_id(), module.build_id());
+        let (its, own) = (self.build_id(), module.build_id());
         if self.is_of(module) {
             return format!(
                 "types are those of {}, {}: the same build",
@@ -76,13 +80,17 @@ impl TypesFile {
             self.name,
             of(its),
             module.name(),
-            of(&own)
+            of(own)
         )
     }
 
     fn is_of(&self, module: &Module) -> bool {
         let own = module.build_id();
-        !own.is_empty() && own == self.types.build_id()
+        !own.is_empty() && own == self.build_id()
+    }
+
+    fn build_id(&self) -> &[u8] {
+        &self.sites.facts().build_id
     }
 }
 
@@ -130,8 +138,16 @@ pub fn typed(
     }
     let given = given.map(|given| &**given);
     let is_own = given.is_some_and(|given| given.is_of(module));
-    let own = module.types().filter(|_| !is_own);
     let mut failure = None;
+    let mut types_of = |sites| match read_types(sites) {
+        Ok(types) => types,
+        Err(why) => {
+            failure = Some(why);
+            None
+        }
+    };
+    let own = (!is_own).then(|| types_of(&module.sites)).flatten();
+    let others = given.and_then(|given| types_of(&given.sites));
     if let Some(types) = &own {
         match with(types, at(types, function), values) {
             Ok(values) => {
@@ -143,8 +159,7 @@ pub fn typed(
             Err(why) => failure = Some(why),
         }
     }
-    if let Some(given) = given {
-        let types = &given.types;
+    if let Some(types) = &others {
         let signature = if is_own {
             at(types, function)
         } else {
@@ -174,9 +189,15 @@ pub fn typed(
     }
 }
 
+/// Returns the types of a file; `None` if it has none. The error is a sentence.
+fn read_types(sites: &FileSites) -> Result<Option<FileTypes<'_>>, String> {
+    let failed = |reason: Reason| format!("its types cannot be read: {}", lower(reason.explain()));
+    FileTypes::of(sites).map_err(failed)
+}
+
 /// Resolves values with these types. A value without names stays as typed if the types do not help.
 fn with(
-    types: &DebugTypes,
+    types: &FileTypes<'_>,
     signature: Result<Signature, NoSignature>,
     values: &Values,
 ) -> Result<Values, String> {
@@ -226,7 +247,7 @@ fn with(
 }
 
 /// Returns the signature of a function in its own file.
-fn at(types: &DebugTypes, function: &Function) -> Result<Signature, NoSignature> {
+fn at(types: &FileTypes<'_>, function: &Function) -> Result<Signature, NoSignature> {
     types.signature_at(function.start, &function.raw, convention(function))
 }
 

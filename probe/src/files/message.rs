@@ -36,7 +36,7 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 9] = [
+const WORKS: [&str; 10] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
@@ -45,6 +45,7 @@ const WORKS: [&str; 9] = [
     Work::Python.name(),
     Work::Code.name(),
     Work::Facts.name(),
+    Work::Sites.name(),
     READING_HEADERS,
 ];
 

@@ -87,7 +87,8 @@ fn nice(work: Work) -> Option<i32> {
         | Work::JitNames
         | Work::Python
         | Work::Code
-        | Work::Facts => None,
+        | Work::Facts
+        | Work::Sites => None,
         Work::Tables => Some(5),
         Work::Lines => Some(19),
     }

@@ -232,7 +232,7 @@ impl Parsers {
 /// The rights and bounds of a parser for such work.
 fn for_whom(work: Work) -> For {
     match work {
-        Work::Code => For::FindingCode,
+        Work::Code | Work::Sites => For::FindingCode,
         Work::Names
         | Work::Lines
         | Work::Tables
@@ -251,7 +251,8 @@ fn time(work: Work) -> Duration {
         | Work::JitNames
         | Work::Python
         | Work::Code
-        | Work::Facts => TIME,
+        | Work::Facts
+        | Work::Sites => TIME,
         Work::Tables | Work::Lines => TIME_BEHIND_OTHERS,
     }
 }
@@ -260,7 +261,7 @@ fn time(work: Work) -> Duration {
 /// forked.
 fn patience(work: Work) -> Duration {
     match work {
-        Work::Names | Work::Lines | Work::JitNames | Work::Code => PATIENCE,
+        Work::Names | Work::Lines | Work::JitNames | Work::Code | Work::Sites => PATIENCE,
         // Such a parser keeps nothing of one file that would help with the next.
         Work::Tables | Work::WantedTables | Work::Python | Work::Facts => Duration::ZERO,
     }

@@ -107,6 +107,11 @@ impl DebugTypes {
         }
     }
 
+    /// Bytes of heap in use, without the names of types.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.info.heap_bytes()
+    }
+
     fn directory(&self) -> &Directory {
         let read = || Directory::read(&self.info.reader());
         self.directory.get_or_init(read)

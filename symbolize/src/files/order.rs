@@ -27,11 +27,13 @@ pub enum Work {
     Code,
     /// What a file offers: names of functions, and stacks that can be walked.
     Facts,
+    /// Functions that may be probed: their instructions and types.
+    Sites,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 8] = [
+    pub const ALL: [Work; 9] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
@@ -40,6 +42,7 @@ impl Work {
         Work::Python,
         Work::Code,
         Work::Facts,
+        Work::Sites,
     ];
 
     /// Name of the task, for error messages.
@@ -52,6 +55,7 @@ impl Work {
             Work::Python => "looking for Python in a file",
             Work::Code => "finding code",
             Work::Facts => "finding out what a file offers",
+            Work::Sites => "looking for functions to probe",
         }
     }
 }

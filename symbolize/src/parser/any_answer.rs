@@ -6,9 +6,10 @@ use super::jit_order::JitAnswer;
 use super::lines_order::{read_lines, read_program};
 use super::names::{PlaceName, SourceLine};
 use super::run_time_order::RunTimeAnswer;
+use super::{sites_answer, types_order};
 use crate::code::{CodeFound, Dialect, FunctionCode, RunTimeFound};
 use crate::python::PythonFile;
-use crate::{object, sanitize};
+use crate::{LinkAddr, Segment, Segments, object, sanitize};
 
 /// Number of bytes of code that the checked answers may have.
 const CODE_BYTES_MAX: u64 = 1 << 16;
@@ -53,6 +54,60 @@ pub fn check_any_answer(bytes: &[u8]) {
         assert!(code.instructions.len() <= bytes.len());
         check_code(code);
     }
+    check_sites(bytes);
+}
+
+/// Decodes bytes as each kind of answer about functions that may be probed.
+fn check_sites(bytes: &[u8]) {
+    let check_all = |functions: &sites_answer::Functions| {
+        assert!(functions.told.len() <= bytes.len());
+        functions.told.iter().for_each(|one| check_text(&one.name));
+    };
+    if let Some(functions) = sites_answer::read_functions(bytes) {
+        check_all(&functions);
+    }
+    if let Some(Some((_, functions))) = sites_answer::read_fitting(bytes) {
+        check_all(&functions);
+    }
+    if let Some(Ok(function)) = sites_answer::read_at(bytes) {
+        check_text(&function.name);
+        let range = function.start.0..function.start.0.saturating_add(function.len);
+        let placed = sites_answer::read_placed(bytes, [&function].into_iter(), &any_segments());
+        for placed in placed.into_iter().flatten().flatten() {
+            assert!(range.contains(&placed.entry.addr.0));
+        }
+    }
+    if let Some(names) = sites_answer::read_names(bytes) {
+        assert!(names.len() <= bytes.len());
+        names.iter().for_each(|name| check_text(name));
+    }
+    for marker in sites_answer::read_markers(bytes).into_iter().flatten() {
+        check_text(&marker.name);
+        marker
+            .arguments
+            .iter()
+            .for_each(|one| check_text(&one.text));
+    }
+    let addrs = [LinkAddr(0), LinkAddr(u64::MAX)];
+    _ = sites_answer::read_marker_sites(bytes, &addrs, &any_segments());
+    _ = (
+        sites_answer::read_facts(bytes),
+        sites_answer::read_needed(bytes),
+        sites_answer::read_line(bytes),
+        sites_answer::read_inlined(bytes),
+        sites_answer::read_meant(bytes),
+    );
+    types_order::check_any_answer(bytes);
+}
+
+/// One segment that has everything.
+fn any_segments() -> Segments {
+    Segments::new(vec![Segment {
+        offset: 0,
+        vaddr: 0,
+        filesz: u64::MAX,
+        executable: true,
+    }])
 }
 
 /// Checks that instructions are in order, and within the function.

@@ -24,12 +24,18 @@ pub enum Wanted<'a> {
 
 /// How well a name matches, best last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fit {
+pub enum Fit {
     /// Only without its namespaces.
     Tail,
     /// Only without its template arguments.
     Plain,
+    /// As a whole.
     Whole,
+}
+
+impl Fit {
+    /// Every degree, in the order of the enum.
+    pub const ALL: [Fit; 3] = [Fit::Tail, Fit::Plain, Fit::Whole];
 }
 
 /// A function whose name matches.
@@ -47,7 +53,7 @@ struct Named {
 pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Function>, Refusal> {
     match wanted {
         Wanted::At(addr) => at(symbols, addr).map(|function| vec![function]),
-        Wanted::Named(name) => Ok(functions_named([symbols], name).concat()),
+        Wanted::Named(name) => Ok(fitting(symbols, name).map_or_else(Vec::new, |(_, found)| found)),
         Wanted::Matching(is_meant) => {
             let mut found = Vec::new();
             each(symbols, None, &mut |raw, start, is_go| {
@@ -66,26 +72,26 @@ pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Functio
     }
 }
 
-/// Returns the functions with a name in each of several files: only those that match best over all
-/// files. If a function has exactly this name, such as `read` of the C library, then one with this
-/// name in a class or package of another file, such as `std::istream::read`, is not meant.
-pub fn functions_named<'a>(
-    files: impl IntoIterator<Item = &'a ElfSymbols>,
-    name: &str,
-) -> Vec<Vec<Function>> {
-    let files = files
-        .into_iter()
-        .map(|symbols| (symbols, named(symbols, name)));
-    let files: Vec<_> = files.collect();
-    let all = files.iter().flat_map(|(_, found)| found);
-    let best = all.map(|named| named.fit).max();
-    let of_file = |(symbols, mut found): (&ElfSymbols, Vec<Named>)| {
-        let mut starts = HashSet::new();
-        found.retain(|named| Some(named.fit) == best && starts.insert(named.start));
-        let found = found.into_iter();
-        found
-            .filter_map(|named| function(symbols, named.raw, named.start, named.is_go))
-            .collect()
+/// Returns the functions of a file that match a name best, and how well; `None` if none matches.
+pub fn fitting(symbols: &ElfSymbols, name: &str) -> Option<(Fit, Vec<Function>)> {
+    let mut found = named(symbols, name);
+    let best = found.iter().map(|named| named.fit).max()?;
+    let mut starts = HashSet::new();
+    found.retain(|named| named.fit == best && starts.insert(named.start));
+    let found = found.into_iter();
+    let functions =
+        found.filter_map(|named| function(symbols, named.raw, named.start, named.is_go));
+    Some((best, functions.collect()))
+}
+
+/// Returns the functions that match best over all files, for each file. If a function has exactly
+/// the name, such as `read` of the C library, then one with this name in a class or package of
+/// another file, such as `std::istream::read`, is not meant.
+pub fn best_of(files: Vec<Option<(Fit, Vec<Function>)>>) -> Vec<Vec<Function>> {
+    let best = files.iter().flatten().map(|(fit, _)| *fit).max();
+    let of_file = |found: Option<(Fit, Vec<Function>)>| match found {
+        Some((fit, functions)) if Some(fit) == best => functions,
+        _ => Vec::new(),
     };
     files.into_iter().map(of_file).collect()
 }

@@ -16,6 +16,9 @@ pub enum Language {
 }
 
 impl Language {
+    /// Every language, in the order of the enum.
+    pub const ALL: [Language; 4] = [Language::C, Language::Cpp, Language::Rust, Language::Go];
+
     /// The identifier for scripts.
     pub fn label(self) -> &'static str {
         match self {

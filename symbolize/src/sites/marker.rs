@@ -21,7 +21,7 @@ use super::find::{Wanted, functions};
 use super::refusal;
 use super::{Function, Kind, Refusal, Site};
 use crate::object::notes;
-use crate::{ElfSymbols, FileOffset, LinkAddr, sanitize};
+use crate::{ElfSymbols, FileOffset, LinkAddr, Segments, sanitize};
 
 /// Maximum size of the notes of one file: those of large programs take some hundred kilobytes.
 const NOTES_BYTES_MAX: u64 = 16 << 20;
@@ -166,26 +166,24 @@ fn register(name: &str) -> Option<u32> {
         .filter(|number| (8..16).contains(number))
 }
 
-/// Returns the function that contains a marker, and the site at its `nop`. An error unless decoding
+/// Returns the function that contains a marker at this address, and the site at its `nop`. An error unless decoding
 /// the function finds an instruction there.
-pub fn place_marker(symbols: &ElfSymbols, marker: &Marker) -> Result<(Function, Site), Refusal> {
-    let mut found = functions(symbols, Wanted::At(marker.addr))?;
+pub fn place_marker(symbols: &ElfSymbols, addr: LinkAddr) -> Result<(Function, Site), Refusal> {
+    let mut found = functions(symbols, Wanted::At(addr))?;
     let function = found.pop().ok_or(Refusal::NoCode)?;
     refusal::check(symbols, &function)?;
     let code = Code::read(symbols, function.start, function.len)?;
-    let at = code
-        .position(marker.addr)
-        .ok_or(Refusal::NotAnInstruction)?;
+    let at = code.position(addr).ok_or(Refusal::NotAnInstruction)?;
     let site = code.site(symbols, at, Kind::Marker, 0)?;
     Ok((function, site))
 }
 
 /// Returns the file offset of a marker's semaphore.
-pub fn semaphore(symbols: &ElfSymbols, marker: &Marker) -> Result<Option<FileOffset>, Refusal> {
+pub fn semaphore(segments: &Segments, marker: &Marker) -> Result<Option<FileOffset>, Refusal> {
     let Some(addr) = marker.semaphore else {
         return Ok(None);
     };
-    let offset = symbols.segments().to_file(addr);
+    let offset = segments.to_file(addr);
     offset.map(Some).ok_or(Refusal::NoSemaphore)
 }
 

@@ -47,6 +47,25 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Every reason, in the order of the enum.
+    pub const ALL: [Refusal; 15] = [
+        Refusal::TooShort,
+        Refusal::Stub,
+        Refusal::Loader,
+        Refusal::StartCode,
+        Refusal::SignalReturn,
+        Refusal::Machine,
+        Refusal::Unreadable,
+        Refusal::NoCode,
+        Refusal::NotAllCode,
+        Refusal::NotAnInstruction,
+        Refusal::Call,
+        Refusal::NoSite,
+        Refusal::NoArgument,
+        Refusal::NoSemaphore,
+        Refusal::Inlined,
+    ];
+
     /// Explains the reason to users in a sentence, without its full stop.
     pub fn explain(self) -> &'static str {
         match self {

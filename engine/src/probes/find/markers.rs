@@ -10,7 +10,8 @@ use crate::probes::modules::Module;
 use probe::call::{EndPlan, FunctionPlan, SitePlan};
 use regex::Regex;
 use std::sync::Arc;
-use symbolize::sites::{self, Language, Marker, Refusal};
+use symbolize::LinkAddr;
+use symbolize::sites::{self, Language, Marker, Refusal, Site};
 
 /// Functions and refusals, or a sentence why there is no such place.
 type Answer = Result<(Vec<Found>, Vec<Refused>), String>;
@@ -36,7 +37,7 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
     let all: Vec<(&Module, Marker)> = modules
         .iter()
         .flat_map(|module| {
-            let markers = sites::markers(&module.symbols).into_iter();
+            let markers = module.sites.markers().into_iter();
             markers.map(|marker| (*module, marker))
         })
         .collect();
@@ -49,8 +50,11 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
         meant = all.iter().filter(fits).collect();
     }
     let (mut found, mut refused, mut without) = (Vec::new(), Vec::new(), None);
-    for (module, marker) in meant {
-        match add(module, marker, search, &mut found) {
+    for ((module, marker), site) in meant.iter().zip(sites_of(&meant)) {
+        let added = site
+            .map_err(NoMarker::Refused)
+            .and_then(|site| add(module, marker, site, search, &mut found));
+        match added {
             Ok(()) => {}
             Err(NoMarker::Refused(reason)) => refused.push(Refused {
                 name: format!("usdt:{}", marker.name),
@@ -86,16 +90,34 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
     Ok((found, refused))
 }
 
+/// Returns the language of the function at each marker, and its site. Those of one file are asked
+/// for together.
+fn sites_of(markers: &[&(&Module, Marker)]) -> Vec<Result<(Language, Site), Refusal>> {
+    let is_same =
+        |a: &&(&Module, Marker), b: &&(&Module, Marker)| Arc::ptr_eq(&a.0.sites, &b.0.sites);
+    let of_file = |markers: &[&(&Module, Marker)]| {
+        let addrs: Vec<LinkAddr> = markers.iter().map(|(_, marker)| marker.addr).collect();
+        let found = markers
+            .first()
+            .map(|(module, _)| module.sites.place_markers(&addrs));
+        match found {
+            Some(Ok(found)) => found,
+            Some(Err(_)) | None => vec![Err(Refusal::Unreadable); addrs.len()],
+        }
+    };
+    markers.chunk_by(is_same).flat_map(of_file).collect()
+}
+
 /// Adds a place to the probe with the same name and arguments, or as a new one.
 fn add(
     module: &Module,
     marker: &Marker,
+    (language, site): (Language, Site),
     search: &Search,
     found: &mut Vec<Found>,
 ) -> Result<(), NoMarker> {
     sites::check_file(&module.path)?;
-    let (function, site) = sites::place_marker(&module.symbols, marker)?;
-    let semaphore = sites::semaphore(&module.symbols, marker)?;
+    let semaphore = sites::semaphore(module.segments(), marker)?;
     let values = search
         .values
         .iter()
@@ -112,7 +134,7 @@ fn add(
                 name,
                 module: module.name(),
                 address: marker.addr.0,
-                language: match function.language {
+                language: match language {
                     // Its registers are given in the note, and no goroutine is needed.
                     Language::Go => Language::C,
                     language => language,

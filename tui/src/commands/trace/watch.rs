@@ -4,13 +4,12 @@ use crate::cli::TraceConfig;
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::values;
-use engine::nearest;
 use engine::probes::modules::{self, Module};
 use engine::probes::needed::{self, Environment};
 use engine::probes::no_code;
 use engine::probes::{
     Found, FrameKey, Guard, NotFound, Placing, ProbeLimits, Reach, Recorder, Search, TooMuch,
-    Track, TypesFile, Wanted, What, cut_of, find, marker_names, names,
+    Track, TypesFile, Wanted, What, cut_of, find, guess,
 };
 use probe::call::{Calls, Caution, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
@@ -39,6 +38,8 @@ pub struct Watch<'c> {
     symbolizer: Symbolizer,
     /// The files with code that a command maps at its start. Empty without a command.
     at_start: Vec<Module>,
+    /// Those of them that could not be read.
+    unreadable_at_start: Vec<(PathBuf, Reason)>,
     /// The files with code that were searched last.
     looked_at: Vec<Module>,
     /// Mapped files that could not be read in the last search.
@@ -105,6 +106,7 @@ impl<'c> Watch<'c> {
             cost,
             symbolizer: Symbolizer::new().with_files(probe::files::of_targets()),
             at_start: Vec::new(),
+            unreadable_at_start: Vec::new(),
             looked_at: Vec::new(),
             unreadable: Vec::new(),
             missing,
@@ -119,7 +121,11 @@ impl<'c> Watch<'c> {
         let modules = match &reach.program {
             Some(program) => {
                 let environment = Environment::own();
-                self.at_start = needed::of_program(program, &environment, &self.symbolizer);
+                let (modules, unreadable) =
+                    needed::of_program(program, &environment, &self.symbolizer);
+                self.at_start = modules;
+                self.unreadable_at_start = unreadable;
+                self.unreadable.clone_from(&self.unreadable_at_start);
                 self.at_start.clone()
             }
             None => self.modules_of(&reach.processes()),
@@ -145,6 +151,8 @@ impl<'c> Watch<'c> {
         // that were not found still refer to its program.
         if !modules.iter().any(|module| module.is_program) {
             modules.extend(self.at_start.iter().cloned());
+            self.unreadable
+                .extend(self.unreadable_at_start.iter().cloned());
         }
         self.place_in(&modules, reach, true)
     }
@@ -164,9 +172,10 @@ impl<'c> Watch<'c> {
             let near = self
                 .guess(missing)
                 .map(|name| format!(" (did you mean {name}?)"));
+            let unread = || self.unread().map(|unread| format!(" ({unread})"));
             let guess = match self.no_code(missing) {
                 Some(why) => format!(": {why}"),
-                None => near.unwrap_or_default(),
+                None => near.or_else(unread).unwrap_or_default(),
             };
             stderr::say(format_args!(
                 "no {what} is called `{text}` in {program} and the libraries that it \
@@ -178,41 +187,18 @@ impl<'c> Watch<'c> {
     /// Returns why no code has the name of a function that was not found, and what to probe
     /// instead.
     fn no_code(&self, missing: &Missing) -> Option<String> {
-        no_code::explain(&self.looked_at, &missing.wanted, &self.symbolizer)
+        no_code::explain(&self.looked_at, &missing.wanted)
     }
 
     /// Returns a sentence on files that could not be searched.
     fn unread(&self) -> Option<String> {
-        let (path, why) = self.unreadable.first()?;
-        let name = symbolize::sanitize(path.as_os_str().as_encoded_bytes());
-        let others = match self.unreadable.len() - 1 {
-            0 => String::new(),
-            many => format!(", nor {many} others"),
-        };
-        Some(format!(
-            "{name} was not looked through ({}){others}",
-            why.explain()
-        ))
+        modules::explain_unreadable(&self.unreadable)
     }
 
     /// Returns the name of a function whose spelling is similar to one that was not found.
     fn guess(&self, missing: &Missing) -> Option<String> {
-        let (wanted, names): (&str, Vec<String>) = match &missing.wanted.what {
-            What::Name(wanted, _) => (wanted, names(&self.looked_at).collect()),
-            What::Marker(..) => (
-                &missing.wanted.text,
-                marker_names(&self.looked_at).collect(),
-            ),
-            _ => return None,
-        };
-        let near = nearest(wanted, names.iter().map(String::as_str));
-        // Otherwise the shortest name that begins with it.
-        let begun = || {
-            let begun = names.iter().filter(|name| name.starts_with(wanted));
-            begun.min_by_key(|name| name.len()).map(String::as_str)
-        };
-        let guess = near.or_else(|| begun().filter(|_| wanted.len() > 2));
-        guess.map(str::to_string)
+        let Wanted { text, what, .. } = &missing.wanted;
+        guess(text, what, &self.looked_at)
     }
 
     /// Returns the files with code that processes have mapped, and notes those that cannot be read:
@@ -245,7 +231,7 @@ impl<'c> Watch<'c> {
         }
         for Missing { wanted, .. } in std::mem::take(&mut self.missing) {
             // A function that is not mapped yet may be later.
-            let (found, refused) = match find(modules, &wanted, &self.search, &self.symbolizer) {
+            let (found, refused) = match find(modules, &wanted, &self.search) {
                 Ok((found, refused)) if !found.is_empty() || !refused.is_empty() => {
                     (found, refused)
                 }

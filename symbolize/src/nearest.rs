@@ -3,15 +3,27 @@
 /// Returns the known word that is spelled most like `word`. `None` if none is close enough: at most
 /// two letters may differ, in a short word one, or the letters may be in another order.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = known.map(|known| (distance(word, known), known));
-    near.filter(|(distance, known)| match distance {
+    nearest_and_distance(word, known).map(|(_, known)| known)
+}
+
+/// Returns the same, and the number of letters to change, add or leave out.
+pub(crate) fn nearest_and_distance<'a>(
+    word: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<(usize, &'a str)> {
+    // As many letters differ as one word is longer than the other.
+    let near = known.filter(|known| known.len().abs_diff(word.len()) <= DISTANCE_MAX);
+    let near = near.map(|known| (distance(word, known), known));
+    near.filter(|(distance, known)| match *distance {
         0 | 1 => true,
-        2 => word.len() > SHORT_LEN || letters(word) == letters(known),
+        DISTANCE_MAX => word.len() > SHORT_LEN || letters(word) == letters(known),
         _ => false,
     })
     .min_by_key(|(distance, _)| *distance)
-    .map(|(_, known)| known)
 }
+
+/// Maximum number of letters that differ.
+const DISTANCE_MAX: usize = 2;
 
 /// Up to this length, two different letters make another word: `foo` is not `top`.
 const SHORT_LEN: usize = 3;
