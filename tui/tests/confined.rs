@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use test_support::wait_until;
 
 const DAC_OVERRIDE: u64 = 1 << 1;
@@ -372,6 +372,30 @@ fn a_recording_that_ends_its_reader_is_a_sentence() {
     let output = process.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
+    let said = common::text(&output.stderr);
+    assert!(
+        said.starts_with("proftop: cannot read the recording\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_baseline_is_read_without_rights_and_its_reader_is_a_sentence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("baseline.pft");
+    let made = Command::new("mkfifo").arg(&path).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    // Open for both directions, neither side waits for the other to open it.
+    let pipe = fs::OpenOptions::new().read(true).write(true).open(&path);
+    let _pipe = pipe.expect("it was made");
+    let name = path.to_str().expect("a path in UTF-8");
+    let (process, reader) = reading(&["demo", "--plain", "--baseline", name]);
+    assert_eq!(reader.permitted(), 0, "{reader:?}");
+    let pid: i32 = reader.field("Pid:").parse().expect("a number");
+    let pid = Pid::from_raw(pid).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it lives");
+    let output = process.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
     let said = common::text(&output.stderr);
     assert!(
         said.starts_with("proftop: cannot read the recording\n"),

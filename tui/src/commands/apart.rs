@@ -7,6 +7,8 @@ use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::stderr;
 use probe::files::apart::{self, Ended, Listener};
+use profile::View;
+use profile::formats::pft;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -95,6 +97,19 @@ pub fn make(
         Ended::Killed(signal) => Err(killed(signal)),
         Ended::Stopped => Err(Failure::failed("the result has more than 4 GB")),
     }
+}
+
+/// Writes the samples of a recording of any format as a recording of ours, for the process that waits
+/// for it.
+pub fn recording(view: &View) -> Result<Made, Failure> {
+    let mut bytes = Vec::new();
+    pft::write(view, &mut bytes)
+        .map_err(|error| Failure::failed(format!("cannot hand on a recording: {error}")))?;
+    Ok(Made {
+        bytes,
+        exit: Exit::Done,
+        told: Vec::new(),
+    })
 }
 
 /// Does the command in the process without rights, and writes the result.

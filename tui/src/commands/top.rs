@@ -3,7 +3,7 @@
 
 use super::input::{self, Input};
 use super::resolve::Places;
-use super::{Subject, open_file, sampling};
+use super::{Subject, apart, open_file, sampling};
 use crate::cli::{Config, Look};
 use crate::failure::rights::{Invocation, quote};
 use crate::failure::{Exit, Failure};
@@ -18,7 +18,7 @@ use probe::channel::Sender;
 use probe::child::{RunningCommand, StartError};
 use probe::confine::{self, Duty};
 use std::fs::File;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::thread;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -372,14 +372,22 @@ pub fn open_baseline(look: &Look) -> Result<Option<OpenBaseline>, Failure> {
 }
 
 impl OpenBaseline {
-    /// Reads the file, on a thread that has given up the rights that sampling takes.
+    /// Has the file read by a process without rights, which hands it back as a recording of ours. That
+    /// is read on a thread that has given up the rights that sampling takes.
     fn read(self) -> Result<Baseline, Failure> {
         let OpenBaseline { input, places } = self;
         let name = input.name().to_owned();
+        let made = apart::make(
+            &apart::descriptors([&input], places.descriptors()),
+            move || apart::recording(&open_file::open(input, &places)?.view),
+        )?;
         let read = thread::scope(|scope| {
             let read = || {
                 confine::thread(Duty::Parsing);
-                faults::catch("reading the baseline", || open_file::open(input, &places))
+                faults::catch("reading the baseline", || {
+                    let recording = Box::new(io::Cursor::new(made.bytes));
+                    open_file::read_all(recording).map_err(|error| input::unread(&name, &error))
+                })
             };
             let reader = thread::Builder::new().name("reader".into());
             let reader = reader.spawn_scoped(scope, read);
