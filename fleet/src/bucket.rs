@@ -6,7 +6,7 @@
 
 /// Which objects of a folder count after it was compacted.
 mod compacted;
-/// A store that knows how large objects are.
+/// A store that knows how large objects are, also if they are gone.
 mod known;
 /// Why there is no answer.
 mod trouble;
@@ -14,6 +14,7 @@ mod trouble;
 mod url;
 
 pub use compacted::{Compacted, Look, file_of, is_replaced, new_run};
+pub use known::{Asks, KnownStore};
 pub use object_store::UpdateVersion as Version;
 pub use trouble::Trouble;
 pub use url::BucketUrl;
@@ -22,7 +23,6 @@ use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use known::KnownStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path as Key;
 use object_store::{
@@ -99,7 +99,7 @@ impl Bucket {
             .map_err(|error| failed(&format!("cannot start a thread: {error}")))?;
         Ok(Self {
             url: url.clone(),
-            store: Arc::new(KnownStore::new(store)),
+            store: Arc::new(KnownStore::new(store, Asks::Never)),
             runtime: Arc::new(runtime),
         })
     }

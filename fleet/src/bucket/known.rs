@@ -1,40 +1,52 @@
-//! A store that answers how large an object is without asking, for objects of which that is known.
+//! A store that answers how large an object is also if the object is gone, for objects of which
+//! that is known.
 //!
-//! The engine asks it of each object before each statement. That would be a request each time; and
-//! of an object that is gone, the engine would take the key for the name of a folder that is empty,
-//! and leave its rows out in silence. Now it reads the object, and fails.
+//! The engine asks for the size of each object before each statement. It takes an object that is
+//! gone for a folder that is empty, and would leave its rows out in silence. With the known size it
+//! reads the object, and fails.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
-use object_store::aws::AmazonS3;
 use object_store::path::Path as Key;
 use object_store::{
-    Attributes, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
 };
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+/// When the store itself is asked for the size of an object that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// Never: that would be a request each time, and objects are replaced by equal ones only.
+    Never,
+    /// Each time, and what is known is the answer if the object is gone.
+    First,
+}
+
 /// A store, and what is known of its objects.
 #[derive(Debug)]
 pub struct KnownStore {
-    inner: AmazonS3,
+    inner: Box<dyn ObjectStore>,
+    asks: Asks,
     objects: Mutex<HashMap<Key, ObjectMeta>>,
 }
 
 impl KnownStore {
-    pub fn new(inner: AmazonS3) -> Self {
+    pub fn new(inner: impl ObjectStore, asks: Asks) -> Self {
         Self {
-            inner,
+            inner: Box::new(inner),
+            asks,
             objects: Mutex::default(),
         }
     }
 
-    /// Remembers what an answer has said of an object. Objects are replaced by equal ones only.
+    /// Remembers what is known of an object.
     pub fn add(&self, meta: &ObjectMeta) {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.insert(meta.location.clone(), meta.clone());
@@ -55,17 +67,22 @@ impl fmt::Display for KnownStore {
 #[async_trait]
 impl ObjectStore for KnownStore {
     async fn get_opts(&self, key: &Key, options: GetOptions) -> Result<GetResult> {
-        if options.head
-            && let Some(meta) = self.known(key)
-        {
-            return Ok(GetResult {
-                payload: GetResultPayload::Stream(stream::empty().boxed()),
-                range: 0..meta.size,
-                meta,
-                attributes: Attributes::default(),
-            });
+        let known = if options.head { self.known(key) } else { None };
+        let Some(meta) = known else {
+            return self.inner.get_opts(key, options).await;
+        };
+        if self.asks == Asks::First {
+            match self.inner.get_opts(key, options).await {
+                Err(Error::NotFound { .. }) => {}
+                answer => return answer,
+            }
         }
-        self.inner.get_opts(key, options).await
+        Ok(GetResult {
+            payload: GetResultPayload::Stream(stream::empty().boxed()),
+            range: 0..meta.size,
+            meta,
+            attributes: Attributes::default(),
+        })
     }
 
     async fn get_ranges(&self, key: &Key, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

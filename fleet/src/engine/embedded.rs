@@ -4,7 +4,7 @@
 use super::files::{Folder, Table};
 use super::place::Place;
 use super::{ANSWER_BYTES_MAX, Engine, too_long};
-use crate::bucket::Trouble;
+use crate::bucket::{Asks, KnownStore, Trouble};
 use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
 use crate::rows::{Cell, Rows};
@@ -20,8 +20,13 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures_util::StreamExt as _;
+use object_store::ObjectMeta;
+use object_store::local::LocalFileSystem;
+use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 use tokio::runtime::Runtime;
 
 /// The limits of a run.
@@ -38,8 +43,9 @@ pub struct Embedded {
     runtime: Runtime,
     context: SessionContext,
     bounds: Bounds,
-    /// The bucket that is read, as it is shown; `None` for a folder.
-    bucket: Option<String>,
+    /// The folder or bucket that is read, as it is shown.
+    place: String,
+    is_bucket: bool,
 }
 
 impl Embedded {
@@ -70,18 +76,20 @@ impl Embedded {
             .build_arc()
             .map_err(|error| Failure::failed(format!("cannot start the engine: {error}")))?;
         let context = SessionContext::new_with_config_rt(config, environment);
-        let mut bucket = None;
+        let files = Arc::new(KnownStore::new(LocalFileSystem::new(), Asks::First));
+        let root = ListingTableUrl::parse("file:///")
+            .map_err(|error| Failure::failed(format!("cannot start the engine: {error}")))?;
+        context.register_object_store(root.object_store().as_ref(), Arc::clone(&files) as _);
         for table in &folder.tables {
-            register(&context, table)?;
-            if let Place::Bucket(_) = &table.place {
-                bucket = Some(table.place.name());
-            }
+            register(&context, table, &files)?;
         }
+        let first = folder.tables.first().map(|it| &it.place);
         Ok(Self {
             runtime,
             context,
             bounds,
-            bucket,
+            place: first.map(Place::name).unwrap_or_default(),
+            is_bucket: first.is_some_and(|it| matches!(it, Place::Bucket(_))),
         })
     }
 
@@ -119,10 +127,15 @@ impl Embedded {
             ));
         }
         let text = error.to_string();
-        if let Some(bucket) = &self.bucket
-            && let Some(trouble) = of_store(error, &text)
-        {
-            return trouble.failure(&format!("an object in {bucket}"));
+        match of_store(error, &text) {
+            Some(trouble) if self.is_bucket => {
+                return trouble.failure(&format!("an object in {}", self.place));
+            }
+            // Other errors of files have a better text than those of a store.
+            Some(trouble @ Trouble::Missing) => {
+                return trouble.failure(&format!("a file in {}", self.place));
+            }
+            _ => {}
         }
         let first = text.lines().next().unwrap_or_default();
         Failure::failed(format!("the engine fails: {}", safe(first)))
@@ -156,8 +169,8 @@ fn of_store(error: &DataFusionError, text: &str) -> Option<Trouble> {
     is_gone.then_some(Trouble::Missing)
 }
 
-/// Registers a table with its files.
-fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
+/// Registers a table with its files. `local` is the store of files on this machine.
+fn register(context: &SessionContext, table: &Table, local: &KnownStore) -> Result<(), Failure> {
     let failed = |error: DataFusionError| {
         Failure::failed(format!(
             "cannot look at {}: {}",
@@ -176,11 +189,21 @@ fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
     };
     let mut urls = Vec::with_capacity(table.files.len());
     for file in &table.files {
-        let url = match &table.place {
-            Place::Folder(_) => url(&scheme, &absolute(file)?),
-            Place::Bucket(_) => url(&scheme, file),
+        let (path, told) = match &table.place {
+            Place::Folder(_) => (absolute(file)?, Some(metadata(file)?)),
+            Place::Bucket(_) => (file.clone(), None),
         };
-        urls.push(ListingTableUrl::parse(url).map_err(failed)?);
+        let url = ListingTableUrl::parse(url(&scheme, &path)).map_err(failed)?;
+        if let Some(told) = told {
+            local.add(&ObjectMeta {
+                location: url.prefix().clone(),
+                last_modified: told.modified().unwrap_or(UNIX_EPOCH).into(),
+                size: told.len(),
+                e_tag: None,
+                version: None,
+            });
+        }
+        urls.push(url);
     }
     let format =
         ParquetFormat::default().with_options(context.state().default_table_options().parquet);
@@ -196,8 +219,15 @@ fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
 }
 
 fn absolute(file: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(file)
-        .map_err(|error| Failure::failed(format!("cannot read {}: {error}", shown(file))))
+    std::path::absolute(file).map_err(|error| cannot_read(file, &error))
+}
+
+fn metadata(file: &Path) -> Result<Metadata, Failure> {
+    fs::metadata(file).map_err(|error| cannot_read(file, &error))
+}
+
+fn cannot_read(file: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot read {}: {error}", shown(file)))
 }
 
 /// Converts a path to a URL in which each byte is literal: in a path, `*` and `[` would be
@@ -270,4 +300,40 @@ fn cells(column: &dyn Array) -> Result<Vec<Cell>, arrow::error::ArrowError> {
             of(&|at| Cell::Text(texts.value(at).into()))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Span;
+    use crate::generate::Fleet;
+
+    #[test]
+    fn a_file_that_is_removed_during_a_question_is_an_error_and_no_smaller_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = Fleet {
+            seed: 1,
+            hosts: 2,
+            windows: 2,
+            services: 1,
+            stacks: 5,
+            samples: 20,
+            versions: 1,
+            planted: 0.0,
+        };
+        fleet.write(folder.path()).unwrap();
+        let place = Place::Folder(folder.path().into());
+        let found = Folder::look(&place, Span::default()).unwrap();
+        let bounds = Bounds {
+            memory_bytes: 64 << 20,
+            rows_max: 1000,
+        };
+        let engine = Embedded::new(&found, bounds).unwrap();
+        let sum = || engine.rows("SELECT sum(value) AS counted FROM samples");
+        assert_eq!(sum().unwrap().only().unwrap().whole("counted"), 80);
+        fs::remove_file(&found.tables[0].files[0]).unwrap();
+        let said = sum().unwrap_err().to_string();
+        assert!(said.starts_with("a file in "), "{said}");
+        assert!(said.contains("it is gone"), "{said}");
+    }
 }
