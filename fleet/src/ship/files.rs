@@ -330,13 +330,18 @@ impl Files {
 }
 
 /// Returns the name of a file: it consists of the host and the first window, and has only
-/// characters that are safe in paths.
+/// characters that are safe in paths. Readers leave out names that begin with `.` or `_`, and
+/// programs take those that begin with `-` for options: such a host has `host` before it.
 fn name(host: &str, id: &str, number: u64) -> String {
     let is_fine = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     let host = host.chars().take(100);
     let host: String = host.map(|it| if is_fine(it) { it } else { '_' }).collect();
-    let host = host.trim_start_matches('.');
-    format!("{host}-{id}-{number:010}")
+    let prefix = if host.starts_with(|it: char| it.is_ascii_alphanumeric()) {
+        ""
+    } else {
+        "host"
+    };
+    format!("{prefix}{host}-{id}-{number:010}")
 }
 
 #[cfg(test)]
@@ -349,6 +354,14 @@ mod tests {
             name("db-01.example", "ab", 7),
             "db-01.example-ab-0000000007"
         );
-        assert_eq!(name("../x y", "ab", 7), "_x_y-ab-0000000007");
+        assert_eq!(name("../x y", "ab", 7), "host.._x_y-ab-0000000007");
+    }
+
+    #[test]
+    fn a_name_is_one_that_readers_take() {
+        for host in ["_db", ".db", "-db", "", "дб", "/db"] {
+            let name = name(host, "ab", 7);
+            assert!(!name.starts_with(['_', '.', '-']), "{name}");
+        }
     }
 }
