@@ -45,16 +45,8 @@ impl Fleet {
             let windows = self.windows_of(host);
             let mut known = Known::default();
             // The same as with `roll = "15m"`.
-            for (at, quarter) in windows.chunks(15).enumerate() {
-                let (date, hour) = crate::dates::date_and_hour(quarter[0].begin_ms);
-                let name = format!("host-{host:05}-5eed5eed5eed5eed-{:010}", at * 15 + 1);
-                let place = TableFile {
-                    to,
-                    date: &date,
-                    hour,
-                    name: &name,
-                };
-                parquet::write(&place, quarter, &Labels::default(), 0, &mut known)?;
+            for quarter in windows.chunks(15) {
+                write_file(quarter, to, &mut known)?;
                 let services = quarter.iter().flat_map(|it| &it.services);
                 rows += services.map(|it| it.samples.len() as u64).sum::<u64>();
             }
@@ -64,8 +56,7 @@ impl Fleet {
 
     /// Generates all windows of a host.
     fn windows_of(&self, host: u32) -> Vec<Window> {
-        let mut random =
-            Random(self.seed ^ (u64::from(host) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Random::of_host(self.seed, host);
         let version = host % self.versions.max(1);
         let planted = if version + 1 == self.versions {
             self.planted
@@ -192,10 +183,31 @@ impl Fleet {
     }
 }
 
+/// Writes windows of a host to one file of each table, as the shipper does. Returns the total size
+/// of the files.
+pub fn write_file(windows: &[Window], to: &Target, known: &mut Known) -> Result<u64, Unwritten> {
+    let first = &windows[0];
+    let (date, hour) = crate::dates::date_and_hour(first.begin_ms);
+    let (host, spool, number) = (&first.host.name, &first.spool, first.number);
+    let name = format!("{host}-{spool}-{number:010}");
+    let place = TableFile {
+        to,
+        date: &date,
+        hour,
+        name: &name,
+    };
+    parquet::write(&place, windows, &Labels::default(), 0, known)
+}
+
 /// SplitMix64: random numbers that depend only on the seed.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    /// Returns the numbers of a host.
+    pub(crate) fn of_host(seed: u64, host: u32) -> Self {
+        Self(seed ^ (u64::from(host) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -205,12 +217,12 @@ impl Random {
     }
 
     /// Returns a number from 0 to below 1.
-    fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Returns a number of the normal distribution, by Box and Muller.
-    fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         let (a, b) = (1.0 - self.unit(), self.unit());
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
     }

@@ -29,6 +29,8 @@ mod rights;
 mod rows;
 pub mod schedule;
 mod ship;
+/// Simulates a fleet of hosts with recorded stacks, for measurements.
+pub mod simulate;
 pub mod sinks;
 mod spool;
 /// Questions as SQL.

@@ -1,14 +1,18 @@
 //! The shipper: for each sink a thread that reads windows from the spool, one after the other, and
 //! sends them. A slow or unreachable sink delays neither the other sinks nor the agent.
 
-/// Finds the next window to send.
-mod queue;
-
-pub use queue::waiting;
+/// The time by which a sink works.
+mod clock;
 /// Writes windows to files of Parquet.
 mod files;
 /// Sends a window to a server.
 mod push;
+/// Finds the next window to send.
+mod queue;
+
+pub use clock::Clock;
+pub use push::Push;
+pub use queue::waiting;
 
 use crate::config::{Config, Labels, Sink};
 use crate::failure::{Failure, shown};
@@ -19,10 +23,10 @@ use crate::state::SinkState;
 use crate::window::{self, Unreadable, Window};
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the spool is read while there is nothing to send.
-const PAUSE: Duration = Duration::from_secs(2);
+pub const PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum rate of one sink, as all hosts have much to send after an outage.
 const BYTES_PER_SECOND: u64 = 1_000_000;
@@ -38,6 +42,7 @@ pub struct Shipper {
     pub labels: Labels,
     pub schedule: Schedule,
     pub state: SinkState,
+    pub clock: Clock,
     /// Whether to end when everything was sent, with an error if that was not possible.
     pub is_once: bool,
 }
@@ -54,13 +59,14 @@ pub enum Turn {
 }
 
 impl Shipper {
-    fn new(config: &Config, sink: &Sink, is_once: bool) -> Result<Self, Failure> {
+    pub fn new(config: &Config, sink: &Sink, clock: Clock, is_once: bool) -> Result<Self, Failure> {
         Ok(Self {
             name: sink.name.clone(),
             spool: config.spool.clone(),
             labels: config.labels.clone(),
             schedule: config.schedule,
             state: SinkState::open(&config.state, &sink.name)?,
+            clock,
             is_once,
         })
     }
@@ -71,6 +77,14 @@ impl Shipper {
         window.weight = self.schedule.weight();
         let is_taken = self.schedule.takes(&window.host.name, window.begin_ms);
         Ok(is_taken.then_some(window))
+    }
+
+    /// Waits until at least the time has passed that `bytes` take at [`BYTES_PER_SECOND`].
+    fn pace(&self, bytes: u64, begun_ms: u64) {
+        let least = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
+        let elapsed = self.clock.now_ms().saturating_sub(begun_ms);
+        let rest = least.saturating_sub(Duration::from_millis(elapsed));
+        self.clock.sleep(rest);
     }
 
     /// Prints a sentence about this sink.
@@ -98,9 +112,9 @@ pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
     // Errors of any sink are reported before the first sink starts.
     let mut works: Vec<Work> = Vec::new();
     for sink in &config.sinks {
-        let shipper = Shipper::new(config, sink, is_once)?;
+        let shipper = Shipper::new(config, sink, Clock::Machine, is_once)?;
         works.push(match Server::of_sink(sink, &config.labels)? {
-            Some(server) => Work::Push(Box::new(push::Push::new(shipper, server))),
+            Some(server) => Work::Push(Box::new(Push::new(shipper, server))),
             None => Work::Files(Box::new(files::Files::new(shipper, sink)?)),
         });
     }
@@ -117,7 +131,7 @@ pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
 
 /// The work of a thread.
 enum Work {
-    Push(Box<push::Push>),
+    Push(Box<Push>),
     Files(Box<files::Files>),
 }
 
@@ -141,12 +155,6 @@ impl Work {
             }
         }
     }
-}
-
-/// Waits until at least the time has passed that `bytes` take at [`BYTES_PER_SECOND`].
-fn pace(bytes: u64, begun: Instant) {
-    let least = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
-    thread::sleep(least.saturating_sub(begun.elapsed()));
 }
 
 /// Returns the result of a sink that had to send everything once.

@@ -7,7 +7,7 @@
 //! A file that cannot be written is written again as it is, with the same windows. So a store of
 //! which an answer was lost has the same file once, and not one with more windows later.
 
-use super::{NOT_ALLOWED_WAIT, Shipper, Turn, pace, queue};
+use super::{NOT_ALLOWED_WAIT, Shipper, Turn, queue};
 use crate::backoff::Backoff;
 use crate::bucket::{Bucket, Retries};
 use crate::config::{self, Kind, Sink};
@@ -15,10 +15,10 @@ use crate::dates::date_and_hour;
 use crate::failure::Failure;
 use crate::sinks::parquet::{self, Known, TableFile, Target, Unwritten};
 use crate::spool::{self, Entry};
-use crate::state::{Plan, now};
+use crate::state::Plan;
 use crate::window::{Unreadable, Window};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A file is written this long after its time is over: the agent writes a window some seconds after
 /// its end.
@@ -113,7 +113,7 @@ impl Files {
         let longest = self.open.iter().map(|it| it.1.duration_ms).max();
         let end_ms = (self.slot(first.begin_ms) + 1) * self.roll_ms;
         let until_ms = end_ms + longest.unwrap_or(0) as i64 + GRACE.as_millis() as i64;
-        now() as i64 * 1000 > until_ms
+        self.shipper.clock.now_ms() as i64 > until_ms
     }
 
     /// Returns the window after the open ones.
@@ -235,7 +235,7 @@ impl Files {
             hour: plan.hour,
             name: &plan.name,
         };
-        let begun = Instant::now();
+        let begun_ms = self.shipper.clock.now_ms();
         let (entries, windows): (Vec<Entry>, Vec<Window>) = self.open.drain(..).unzip();
         let written = parquet::write(
             &place,
@@ -257,7 +257,7 @@ impl Files {
                 self.shipper.state.write()?;
                 self.backoff.reset();
                 if matches!(self.target, Target::Bucket(_)) {
-                    pace(bytes, begun);
+                    self.shipper.pace(bytes, begun_ms);
                 }
                 Ok(Turn::Done)
             }

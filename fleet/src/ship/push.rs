@@ -1,16 +1,15 @@
 //! Sends a window to a server: its requests one after the other, each until it is accepted or given
 //! up.
 
-use super::{NOT_ALLOWED_WAIT, Shipper, Turn, pace, queue};
+use super::{NOT_ALLOWED_WAIT, Shipper, Turn, queue};
 use crate::backoff::Backoff;
 use crate::encode::Piece;
 use crate::failure::Failure;
 use crate::sinks::server::{Server, halves};
 use crate::sinks::{Outcome, pyroscope};
 use crate::spool::Entry;
-use crate::state::now;
 use crate::window::{Unreadable, Window};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the token's file is checked while nothing is accepted.
 const TOKEN_PAUSE: Duration = Duration::from_secs(1);
@@ -24,8 +23,8 @@ pub struct Push {
     current: Option<(Entry, Window)>,
     /// Whether it was reported that windows are too old.
     is_expiry_said: bool,
-    /// No request is sent before this time, unless there is another token.
-    not_allowed_until: Option<Instant>,
+    /// No request is sent before this time (ms since 1970), unless there is another token.
+    not_allowed_until: Option<u64>,
 }
 
 /// The result of sending some pieces.
@@ -53,7 +52,12 @@ impl Push {
 
     /// Sends the rest of one window.
     pub fn turn(&mut self) -> Result<Turn, Failure> {
-        let is_waiting = self.not_allowed_until.is_some_and(|at| Instant::now() < at);
+        let now_ms = self.shipper.clock.now_ms();
+        // If the clock was set back, it does not wait for longer than it would have.
+        let left_ms = |at: u64| at.saturating_sub(now_ms);
+        let is_waiting = self
+            .not_allowed_until
+            .is_some_and(|at| (1..=NOT_ALLOWED_WAIT.as_millis() as u64).contains(&left_ms(at)));
         if is_waiting && !self.server.has_new_token() {
             return Ok(Turn::Wait(TOKEN_PAUSE));
         }
@@ -149,7 +153,8 @@ impl Push {
         if !matches!(self.server, Server::Pyroscope(_)) {
             return false;
         }
-        let age_s = (now() as i64).saturating_sub(window.begin_ms / 1000);
+        let now_s = self.shipper.clock.now_ms() / 1000;
+        let age_s = (now_s as i64).saturating_sub(window.begin_ms / 1000);
         let is_expired = age_s > pyroscope::AGE_MAX.as_secs() as i64;
         if is_expired && !self.is_expiry_said {
             self.shipper.say(
@@ -189,7 +194,7 @@ impl Push {
         window: &Window,
         pieces: &[Piece],
     ) -> Result<Result<Sending, String>, Failure> {
-        let begun = Instant::now();
+        let begun_ms = self.shipper.clock.now_ms();
         let sent = self.server.send(window, pieces);
         let counts = &mut self.shipper.state.memory.counts;
         counts.bytes += sent.bytes;
@@ -206,7 +211,7 @@ impl Push {
                     self.shipper.say("it takes windows again");
                 }
                 self.backoff.reset();
-                pace(sent.bytes, begun);
+                self.shipper.pace(sent.bytes, begun_ms);
                 Sending::Over
             }
             Outcome::Later { after, why } => {
@@ -219,7 +224,8 @@ impl Push {
                 self.shipper.fail(&format!(
                     "{why}; nothing is sent until url, token and certificates are right"
                 ))?;
-                self.not_allowed_until = Some(Instant::now() + NOT_ALLOWED_WAIT);
+                let wait_ms = NOT_ALLOWED_WAIT.as_millis() as u64;
+                self.not_allowed_until = Some(begun_ms + wait_ms);
                 Sending::Wait(TOKEN_PAUSE)
             }
             Outcome::Refused { why } => {

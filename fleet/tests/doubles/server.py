@@ -30,13 +30,17 @@ class Quiet(http.server.ThreadingHTTPServer):
     """Clients that are killed, and handshakes that fail, are what is tested: nothing is printed of them."""
 
     daemon_threads = True
+    # Many hosts come at the same moment.
+    request_queue_size = 1024
 
     def handle_error(self, request, client_address):
         pass
 
 
 class Double:
-    def __init__(self, tls=None, port=0):
+    def __init__(self, tls=None, port=0, idle=None):
+        """idle: after so many seconds without a request a connection is closed."""
+        self.now = time.time
         self.lock = threading.Lock()
         # By UUID: what was said of its owner, and its stacks.
         self.taken = {}
@@ -51,6 +55,7 @@ class Double:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            timeout = idle
 
             def log_message(self, *_):
                 pass
@@ -148,7 +153,7 @@ class Double:
             messages.need(handler.headers.get("Content-Encoding") is None, "packed twice")
             found = messages.check_push(body)
             for *_, profile, _ in found:
-                messages.need(time.time() - profile.time_nanos / 1e9 < 3600, "older than an hour")
+                messages.need(self.now() - profile.time_nanos / 1e9 < 3600, "older than an hour")
             return found
         messages.need(handler.path == "/v1development/profiles", f"path {handler.path}")
         messages.need(kind == "application/x-protobuf", f"content type {kind}")
