@@ -34,12 +34,12 @@ const ZSTD_LEVEL: i32 = 9;
 
 /// Columns that have no dictionary, of each table. Values that are nearly all different are smaller
 /// without one, as zstd then finds runs that are equal; numbers that mostly rise are smallest as
-/// differences.
+/// differences, and so are those in any order, which have no more than their 48 bits then.
 const ENCODED: [(&str, &str, Encoding); 6] = [
     ("samples", "stack_id", Encoding::DELTA_BINARY_PACKED),
-    ("stacks", "stack_id", Encoding::PLAIN),
+    ("stacks", "stack_id", Encoding::DELTA_BINARY_PACKED),
     ("stacks", "frames.list.item", Encoding::PLAIN),
-    ("frames", "frame_id", Encoding::PLAIN),
+    ("frames", "frame_id", Encoding::DELTA_BINARY_PACKED),
     ("frames", "file_off", Encoding::DELTA_BINARY_PACKED),
     ("frames", "function", Encoding::PLAIN),
 ];
