@@ -11,7 +11,6 @@ mod push;
 mod queue;
 
 pub use clock::Clock;
-pub use push::Push;
 pub use queue::waiting;
 
 use crate::config::{Config, Labels, Sink};
@@ -21,6 +20,8 @@ use crate::sinks::server::Server;
 use crate::spool::Entry;
 use crate::state::SinkState;
 use crate::window::{self, Unreadable, Window};
+use files::Files;
+use push::Push;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -112,11 +113,7 @@ pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
     // Errors of any sink are reported before the first sink starts.
     let mut works: Vec<Work> = Vec::new();
     for sink in &config.sinks {
-        let shipper = Shipper::new(config, sink, Clock::Machine, is_once)?;
-        works.push(match Server::of_sink(sink, &config.labels)? {
-            Some(server) => Work::Push(Box::new(Push::new(shipper, server))),
-            None => Work::Files(Box::new(files::Files::new(shipper, sink)?)),
-        });
+        works.push(Work::new(config, sink, Clock::Machine, is_once)?);
     }
     thread::scope(|scope| {
         let threads = works.into_iter().map(|work| scope.spawn(|| work.run()));
@@ -129,23 +126,40 @@ pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
     })
 }
 
-/// The work of a thread.
-enum Work {
+/// The work of a sink.
+pub enum Work {
     Push(Box<Push>),
-    Files(Box<files::Files>),
+    Files(Box<Files>),
 }
 
 impl Work {
+    pub fn new(config: &Config, sink: &Sink, clock: Clock, is_once: bool) -> Result<Self, Failure> {
+        let shipper = Shipper::new(config, sink, clock, is_once)?;
+        Ok(match Server::of_sink(sink, &config.labels)? {
+            Some(server) => Self::Push(Box::new(Push::new(shipper, server))),
+            None => Self::Files(Box::new(Files::new(shipper, sink)?)),
+        })
+    }
+
+    /// Takes one step.
+    pub fn turn(&mut self) -> Result<Turn, Failure> {
+        match self {
+            Work::Push(push) => push.turn(),
+            Work::Files(files) => files.turn(),
+        }
+    }
+
+    pub fn shipper(&self) -> &Shipper {
+        match self {
+            Work::Push(push) => push.shipper(),
+            Work::Files(files) => files.shipper(),
+        }
+    }
+
     fn run(mut self) -> Result<(), Failure> {
         loop {
-            let turn = match &mut self {
-                Work::Push(push) => push.turn()?,
-                Work::Files(files) => files.turn()?,
-            };
-            let shipper = match &self {
-                Work::Push(push) => push.shipper(),
-                Work::Files(files) => files.shipper(),
-            };
+            let turn = self.turn()?;
+            let shipper = self.shipper();
             match turn {
                 Turn::Done => {}
                 Turn::Idle if shipper.is_once => return end(shipper),

@@ -8,17 +8,17 @@
 
 /// A host and its windows.
 mod host;
-/// Hosts that send windows to a server.
-mod pushing;
 /// What was recorded.
 mod recorded;
+/// Hosts that send their windows somewhere.
+mod shipping;
 /// Writes windows as an agent does.
 mod spooling;
 
 pub use crate::state::Counts;
 pub use host::SimulatedHost;
-pub use pushing::{Pool, PushingHost, Step};
 pub use recorded::{Recorded, RecordedService};
+pub use shipping::{Pool, ShippingHost, Step, parquet, pyroscope};
 
 use crate::generate::Random;
 use recorded::Build;

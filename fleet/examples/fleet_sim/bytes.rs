@@ -1,13 +1,14 @@
 //! How many bytes a host and an hour are, as files of Parquet.
 
 use crate::table::Row;
-use crate::{Sentence, Setup, writing};
+use crate::{BEGIN_MS, Sentence, Setup, writing};
 use proftop_fleet::simulate::{Fleet, Simulation, Weighting};
 use std::fs;
 use std::path::Path;
 
-/// How many hosts are written.
-const HOSTS: u32 = 12;
+/// How many hosts are written, from 08:00 to 10:00, in which hosts are half busy in the mean.
+const HOSTS: u32 = 6;
+const HOUR_MS: i64 = 3_600_000;
 
 const AIM_MB: f64 = 1.5;
 
@@ -19,6 +20,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Row>, Sentence> {
     ] {
         let fleet = Fleet {
             weighting,
+            begin_ms: BEGIN_MS - HOUR_MS,
             minutes: if setup.is_small { 15 } else { 120 },
             has_faults: false,
             ..setup.fleet()

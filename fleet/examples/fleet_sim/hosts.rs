@@ -1,8 +1,9 @@
-//! Many hosts that send windows to one server: each goes on when its time has come, in the time of
+//! Many hosts that send windows to one server, or files to one store: each goes on when its time has come, in the time of
 //! the machine or in one that passes as fast as they do.
 
 use crate::Sentence;
-use proftop_fleet::simulate::{Counts, Pool, PushingHost, Simulation};
+use proftop_fleet::config::Kind;
+use proftop_fleet::simulate::{Counts, Pool, ShippingHost, Simulation};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,20 @@ pub const MINUTE_MS: u64 = 60_000;
 /// An agent writes a window so long after it began.
 const WRITTEN_AFTER_MS: u64 = 65_000;
 
-/// How many different windows there are in a minute.
-const DIFFERENT: u32 = 8;
+/// How many different windows there are in a minute, if hosts may have each other's.
+pub const DIFFERENT: u32 = 8;
+
+/// How many hosts send, and what.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    pub hosts: u32,
+    /// Windows of each host, one a minute.
+    pub minutes: u32,
+    /// Windows of hosts begin within this time.
+    pub spread_ms: u64,
+    /// How many hosts have windows of their own, which others have as well.
+    pub different: u32,
+}
 
 /// Hosts, their windows, and the queue of who goes on when.
 pub struct Hosts {
@@ -29,7 +42,7 @@ pub struct Hosts {
 }
 
 struct Host {
-    host: PushingHost,
+    host: ShippingHost,
     /// How far its windows are behind those of the first host.
     phase_ms: u64,
     /// The minute of the next window.
@@ -50,23 +63,20 @@ pub struct Did {
 }
 
 impl Hosts {
-    /// Makes hosts, and windows of so many minutes. Windows of hosts begin within `spread_ms` of each
-    /// other.
+    /// Makes hosts, and their windows.
     pub fn new(
         simulation: &Simulation,
         folder: &Path,
-        url: &str,
-        count: u32,
-        minutes: u32,
-        spread_ms: u64,
+        sink: impl Fn() -> Result<Kind, Sentence>,
+        load: Load,
     ) -> Result<Self, Sentence> {
         let pool = Pool::new(&folder.join("pool"))?;
-        let mut windows = vec![Vec::new(); minutes as usize];
+        let mut windows = vec![Vec::new(); load.minutes as usize];
         // Making windows takes a while, and none is to come too late.
-        let start_ms = now_ms() + if count > 1000 { 60_000 } else { 0 };
+        let start_ms = now_ms() + if load.hosts > 500 { 60_000 } else { 0 };
         let hosts = (0..).filter_map(|it| simulation.host(it));
-        for (number, mut host) in hosts.take(DIFFERENT as usize).enumerate() {
-            for minute in 0..minutes {
+        for (number, mut host) in hosts.take(load.different as usize).enumerate() {
+            for minute in 0..load.minutes {
                 let mut window = host.window(minute);
                 let begin_ms = start_ms + u64::from(minute) * MINUTE_MS - WRITTEN_AFTER_MS;
                 window.begin_ms = begin_ms as i64;
@@ -76,10 +86,10 @@ impl Hosts {
         }
         let mut all = Vec::new();
         let mut queue = BinaryHeap::new();
-        for number in 0..count {
+        for number in 0..load.hosts {
             // As when agents were started at any moment: at all times alike, in no order.
-            let phase_ms = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) % spread_ms;
-            let host = PushingHost::new(folder, number, url)?;
+            let phase_ms = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) % load.spread_ms;
+            let host = ShippingHost::new(folder, number, sink()?)?;
             queue.push(Reverse((start_ms + phase_ms, number as usize)));
             all.push(Mutex::new(Host {
                 host,
@@ -146,13 +156,15 @@ impl Hosts {
         }
         let (requests, bytes) = (host.host.counts().requests, host.host.counts().bytes);
         let step = host.host.step(at_ms)?;
-        let mut next_ms = Some(step.next_ms);
-        if step.is_idle {
-            // It would look into its spool in vain until then.
+        // A file is written when its time is over, and whoever has sent all windows looks into the spool in
+        // vain until the next one comes.
+        let next_ms = if step.is_idle && !host.host.is_waiting() {
             let pause = step.next_ms - at_ms;
             let wait = |it: u64| it.saturating_sub(step.next_ms).div_ceil(pause) * pause;
-            next_ms = self.comes_at(&host).map(|it| step.next_ms + wait(it));
-        }
+            self.comes_at(&host).map(|it| step.next_ms + wait(it))
+        } else {
+            Some(step.next_ms)
+        };
         if let Some(next_ms) = next_ms {
             let mut queue = self.queue.lock().expect("no thread panics");
             queue.push(Reverse((next_ms, number)));

@@ -13,6 +13,7 @@ mod bytes;
 mod cpu;
 mod double;
 mod hosts;
+mod objects;
 mod pushing;
 mod quality;
 mod table;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use table::Row;
 
-/// 2026-11-21 09:00 UTC, when hosts are half busy.
+/// 2026-11-21 09:00 UTC.
 const BEGIN_MS: i64 = 1_795_251_600_000;
 
 /// An error, as a sentence.
@@ -75,6 +76,8 @@ enum What {
     Push,
     /// The same when the server was away
     Outage,
+    /// Writing files of Parquet from many hosts, into a folder and as objects
+    Files,
 }
 
 /// What all measurements share.
@@ -102,6 +105,16 @@ impl Setup {
             minutes: if self.is_small { 15 } else { 60 },
             planted: 0.03,
             has_faults: true,
+        }
+    }
+
+    /// Returns the number of hosts that are simulated in a time that passes faster: fewer, as each has
+    /// hours of windows.
+    fn some(&self) -> u32 {
+        if self.is_small {
+            10
+        } else {
+            (self.pushing / 25).clamp(10, 400)
         }
     }
 
@@ -185,6 +198,7 @@ fn run(words: Words) -> Result<Vec<Row>, Sentence> {
             What::Quality => quality::measure(&setup)?,
             What::Push => pushing::measure(&setup)?,
             What::Outage => pushing::outage(&setup)?,
+            What::Files => objects::measure(&setup)?,
         };
         measured.iter().for_each(|row| eprintln!("{row}"));
         rows.extend(measured);

@@ -17,6 +17,7 @@ use crate::sinks::parquet::{self, Known, TableFile, Target, Unwritten};
 use crate::spool::{self, Entry};
 use crate::state::Plan;
 use crate::window::{Unreadable, Window};
+use profile::cohort::draw;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// Maximum number of windows in one file: they are in memory together.
 const WINDOWS_MAX: usize = 120;
+
+/// Part of the time of a file within which hosts write it, each at a moment of its own. The times of
+/// files end at the same moment on all hosts, and ten thousand would otherwise write then.
+const SPREAD: f64 = 0.5;
 
 /// A sink that is a folder or a bucket.
 pub struct Files {
@@ -37,6 +42,8 @@ pub struct Files {
     known: Known,
     /// Windows for the next file, and their entries in the spool.
     open: Vec<(Entry, Window)>,
+    /// Whether the spool has windows after those of the open file.
+    is_complete: bool,
     /// Whether the file of the open windows could not be written, and is to be written again.
     is_due: bool,
     /// The last window after the open ones that the schedule leaves out, and how many it leaves out
@@ -61,6 +68,7 @@ impl Files {
             backoff: Backoff::default(),
             known: Known::default(),
             open: Vec::new(),
+            is_complete: false,
             is_due: false,
             left_out: None,
             left_out_count: 0,
@@ -81,6 +89,13 @@ impl Files {
         {
             return self.finish(&plan);
         }
+        if self.is_complete {
+            return if self.shipper.is_once || self.is_time_over() {
+                self.write()
+            } else {
+                Ok(Turn::Idle)
+            };
+        }
         let next = match self.next()? {
             Some(next) => next,
             None if self.open.is_empty() => return Ok(Turn::Idle),
@@ -88,31 +103,35 @@ impl Files {
             None => return Ok(Turn::Idle),
         };
         let belongs = self.open.first().is_none_or(|(first, window)| {
-            first.id == next.0.id
-                && self.slot(window.begin_ms) == self.slot(next.1.begin_ms)
-                && self.open.len() < WINDOWS_MAX
+            first.id == next.0.id && self.slot(window.begin_ms) == self.slot(next.1.begin_ms)
         });
-        if belongs {
-            self.open.push(next);
-            self.left_out = None;
+        if !belongs {
+            // It is read again for the next file.
+            self.is_complete = true;
             return Ok(Turn::Done);
         }
-        // It is read again for the next file.
-        self.write()
+        if self.open.len() >= WINDOWS_MAX {
+            return self.write();
+        }
+        self.open.push(next);
+        self.left_out = None;
+        Ok(Turn::Done)
     }
 
     fn slot(&self, begin_ms: i64) -> i64 {
         begin_ms.div_euclid(self.roll_ms)
     }
 
-    /// Whether no more windows will come for the open file.
+    /// Whether no more windows will come for the open file, and the host's moment has come.
     fn is_time_over(&self) -> bool {
         let Some((_, first)) = self.open.first() else {
             return false;
         };
         let longest = self.open.iter().map(|it| it.1.duration_ms).max();
         let end_ms = (self.slot(first.begin_ms) + 1) * self.roll_ms;
-        let until_ms = end_ms + longest.unwrap_or(0) as i64 + GRACE.as_millis() as i64;
+        let spread_ms = draw(&first.host.name, 0) * SPREAD * self.roll_ms as f64;
+        let wait_ms = longest.unwrap_or(0) as i64 + GRACE.as_millis() as i64 + spread_ms as i64;
+        let until_ms = end_ms + wait_ms;
         self.shipper.clock.now_ms() as i64 > until_ms
     }
 
@@ -247,6 +266,7 @@ impl Files {
         match written {
             Ok(bytes) => {
                 self.is_due = false;
+                self.is_complete = false;
                 self.left_out = None;
                 self.left_out_count = 0;
                 self.shipper.state.memory.counts.bytes += bytes;

@@ -1,17 +1,18 @@
-//! Hosts that send windows to a server, with the code of the shipper: each has a spool, a state and
-//! a time of its own.
+//! Hosts that send their windows somewhere, with the code of the shipper: each has a spool, a state
+//! and a time of its own.
 
 use super::spooling;
-use crate::config::{Config, Kind, Labels, Server as Address, Sink, Version};
+use crate::bucket::BucketUrl;
+use crate::config::{Config, Kind, Labels, Server, Sink, Target, Version};
 use crate::schedule::Schedule;
-use crate::ship::{Clock, PAUSE, Push, Shipper, Turn};
-use crate::sinks::server::Server;
+use crate::ship::{Clock, PAUSE, Turn, Work};
 use crate::state::Counts;
 use crate::window::Window;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Windows that several hosts have: making each for each host would take more time than sending it.
 pub struct Pool {
@@ -34,13 +35,35 @@ impl Pool {
     }
 }
 
-/// A host with a sink that is a server.
-pub struct PushingHost {
+/// Returns the sink for a server of Pyroscope.
+pub fn pyroscope(url: &str) -> Kind {
+    Kind::Pyroscope(Server {
+        url: url.into(),
+        tenant: String::new(),
+        token_file: None,
+        ca: None,
+        identity: None,
+    })
+}
+
+/// Returns the sink for files of Parquet of a quarter of an hour, in a folder or at `s3://…`.
+pub fn parquet(place: &Path) -> Result<Kind, String> {
+    let to = if BucketUrl::is_meant(place) {
+        Target::Bucket(BucketUrl::read(&place.to_string_lossy())?)
+    } else {
+        Target::Folder(place.into())
+    };
+    let roll = Duration::from_secs(15 * 60);
+    Ok(Kind::Parquet { to, roll })
+}
+
+/// A host with one sink.
+pub struct ShippingHost {
     spool: PathBuf,
     id: String,
     windows: u64,
     now_ms: Arc<AtomicU64>,
-    push: Push,
+    work: Work,
 }
 
 /// What a host did at a moment.
@@ -52,18 +75,11 @@ pub struct Step {
     pub is_idle: bool,
 }
 
-impl PushingHost {
-    /// Makes a host with an empty spool in a folder. `url` is that of Pyroscope.
-    pub fn new(folder: &Path, number: u32, url: &str) -> Result<Self, String> {
+impl ShippingHost {
+    /// Makes a host with an empty spool in a folder.
+    pub fn new(folder: &Path, number: u32, kind: Kind) -> Result<Self, String> {
         let spool = folder.join(format!("spool-{number}"));
         fs::create_dir_all(&spool).map_err(|error| told(&spool, &error))?;
-        let address = Address {
-            url: url.into(),
-            tenant: String::new(),
-            token_file: None,
-            ca: None,
-            identity: None,
-        };
         let config = Config {
             spool: spool.clone(),
             state: folder.join(format!("state-{number}")),
@@ -73,23 +89,20 @@ impl PushingHost {
             },
             schedule: Schedule::Always,
             sinks: vec![Sink {
-                name: "pyroscope".into(),
-                kind: Kind::Pyroscope(address),
+                name: kind.word().into(),
+                kind,
             }],
         };
         let now_ms = Arc::new(AtomicU64::new(0));
         let clock = Clock::Simulated(Arc::clone(&now_ms));
-        let sink = &config.sinks[0];
-        let failed = |failure: crate::failure::Failure| failure.to_string();
-        let shipper = Shipper::new(&config, sink, clock, false).map_err(failed)?;
-        let server = Server::of_sink(sink, &config.labels).map_err(failed)?;
-        let server = server.expect("Pyroscope is a server");
+        let work = Work::new(&config, &config.sinks[0], clock, false);
+        let work = work.map_err(|failure| failure.to_string())?;
         Ok(Self {
             spool,
             id: format!("{number:016x}"),
             windows: 0,
             now_ms,
-            push: Push::new(shipper, server),
+            work,
         })
     }
 
@@ -101,10 +114,10 @@ impl PushingHost {
         fs::hard_link(file, &path).map_err(|error| told(&path, &error))
     }
 
-    /// Does what the shipper does at that moment: sends a window, or finds none.
+    /// Does what the shipper does at that moment: sends a window or a file, or finds none.
     pub fn step(&mut self, now_ms: u64) -> Result<Step, String> {
         self.now_ms.store(now_ms, Ordering::Relaxed);
-        let turn = self.push.turn().map_err(|failure| failure.to_string())?;
+        let turn = self.work.turn().map_err(|failure| failure.to_string())?;
         // The shipper has waited if it was too fast.
         let now_ms = self.now_ms.load(Ordering::Relaxed);
         let (wait, is_idle) = match turn {
@@ -118,9 +131,15 @@ impl PushingHost {
         })
     }
 
+    /// Whether windows of the spool are still to be sent, also if nothing can be done now.
+    pub fn is_waiting(&self) -> bool {
+        let counts = self.counts();
+        counts.windows + counts.expired + counts.lost + counts.unreadable < self.windows
+    }
+
     /// Returns what the shipper has counted.
     pub fn counts(&self) -> &Counts {
-        &self.push.shipper().state.memory.counts
+        &self.work.shipper().state.memory.counts
     }
 }
 
