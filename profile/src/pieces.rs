@@ -53,6 +53,18 @@ impl<T> Pieces<T> {
         (0..self.len).map(|at| &self.pieces[at / PIECE][at % PIECE])
     }
 
+    /// Returns the entry at that place; the default value beyond the end.
+    #[inline]
+    pub(crate) fn value(&self, at: usize) -> T
+    where
+        T: Copy + Default,
+    {
+        match self.pieces.get(at / PIECE) {
+            Some(piece) => piece[at % PIECE],
+            None => T::default(),
+        }
+    }
+
     /// Returns `len` entries from `start` on, which are all in one piece.
     #[inline]
     pub(crate) fn run(&self, start: usize, len: usize) -> &[T] {
@@ -119,8 +131,9 @@ impl<T> Index<usize> for Pieces<T> {
 
     #[inline]
     fn index(&self, at: usize) -> &T {
-        // The entries of a piece beyond the length are no entries.
-        assert!(at < self.len, "{at} is beyond the end");
+        // Not checked in each build: queries look up each frame of each stack. Beyond the length
+        // are default values.
+        debug_assert!(at < self.len, "{at} is beyond the end");
         &self.pieces[at / PIECE][at % PIECE]
     }
 }
@@ -188,9 +201,10 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "beyond the end")]
-    fn what_is_beyond_the_end_is_no_entry() {
-        let table: Pieces<u32> = (0..3).collect();
-        _ = table[3];
+    fn beyond_the_end_are_default_values() {
+        let mut table: Pieces<u32> = (5..8).collect();
+        table.pop();
+        assert_eq!([0, 1, 2, PIECE].map(|at| table.value(at)), [5, 6, 0, 0]);
+        assert_eq!(table.get(2), None);
     }
 }

@@ -76,10 +76,11 @@ impl SourceTable {
     /// Returns the chain of a frame, innermost first; empty if none was set.
     #[inline]
     pub(crate) fn chain(&self, frame: FrameId) -> &[Link] {
-        match self.places.get(frame.0 as usize) {
-            Some(place) => self.links.run(place.start as usize, place.len as usize),
-            None => &[],
+        let place = self.places.value(frame.0 as usize);
+        if place.len == 0 {
+            return &[];
         }
+        self.links.run(place.start as usize, place.len as usize)
     }
 
     /// Returns the file of a link; `None` if unknown.
