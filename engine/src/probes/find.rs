@@ -282,7 +282,8 @@ pub fn find(
     Ok((found.into_values().collect(), refused))
 }
 
-/// Returns the functions that match in a file, or a sentence if there are more than are told.
+/// Returns the functions of a file that match. If there are more than a parser's answer holds,
+/// returns a sentence for the user instead.
 fn all_of(functions: Functions, text: &str, module: &Module) -> Result<Vec<Function>, NotFound> {
     check_all_told(Some(&functions), text, module)?;
     Ok(functions.told)

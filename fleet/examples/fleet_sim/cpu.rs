@@ -50,7 +50,7 @@ pub fn children<T>(work: impl FnOnce() -> T) -> (T, Taken) {
     (done, taken)
 }
 
-/// Returns a value that so many percent of a list do not exceed.
+/// Returns the percentile of a list: the value that this percentage of the list does not exceed.
 pub fn percentile(mut values: Vec<f64>, percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = (values.len() * percent).div_ceil(100).saturating_sub(1);

@@ -156,8 +156,8 @@ impl Hosts {
         }
         let (requests, bytes) = (host.host.counts().requests, host.host.counts().bytes);
         let step = host.host.step(at_ms)?;
-        // A file is written when its time is over, and whoever has sent all windows looks into the spool in
-        // vain until the next one comes.
+        // A host writes a Parquet file when the file's time is over. A host that has sent all of its windows
+        // does nothing until its next window is in the spool.
         let next_ms = if step.is_idle && !host.host.is_waiting() {
             let pause = step.next_ms - at_ms;
             let wait = |it: u64| it.saturating_sub(step.next_ms).div_ceil(pause) * pause;

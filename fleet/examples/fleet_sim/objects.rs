@@ -59,13 +59,7 @@ fn moments(setup: &Setup) -> Result<Row, Sentence> {
     let _ = fs::remove_dir_all(&folder);
     let data = folder.join("data");
     let sink = || parquet(&data);
-    let load = Load {
-        hosts: count,
-        minutes,
-        spread_ms: MINUTE_MS,
-        // The moment of a host is by its name, which its windows have.
-        different: count,
-    };
+    let load = load(count, minutes);
     let hosts = Hosts::new(&simulation, &folder, sink, load)?;
     let all = hosts.run_compressed(|_| Ok(()))?;
     let mut bins: HashMap<u64, u64> = HashMap::new();
@@ -87,6 +81,17 @@ fn moments(setup: &Setup) -> Result<Row, Sentence> {
     })
 }
 
+/// The load of hosts that write files.
+fn load(hosts: u32, minutes: u32) -> Load {
+    Load {
+        hosts,
+        minutes,
+        spread_ms: MINUTE_MS,
+        // A host writes at a moment that follows from its name, and its windows contain the name.
+        different: hosts,
+    }
+}
+
 /// How fast a store takes objects, and whether it has each sample once.
 fn objects(setup: &Setup) -> Result<Row, Sentence> {
     let (count, minutes) = if setup.is_small {
@@ -102,13 +107,7 @@ fn objects(setup: &Setup) -> Result<Row, Sentence> {
     for _ in 0..2 {
         let _ = fs::remove_dir_all(&folder);
         let sink = || parquet(Path::new(BUCKET));
-        let load = Load {
-            hosts: count,
-            minutes,
-            spread_ms: MINUTE_MS,
-            // The moment of a host is by its name, which its windows have.
-            different: count,
-        };
+        let load = load(count, minutes);
         let hosts = Hosts::new(&simulation, &folder, sink, load)?;
         let (begun, before) = (Instant::now(), cpu::of_process());
         hosts.run_compressed(|_| Ok(()))?;

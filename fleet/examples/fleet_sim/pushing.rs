@@ -44,7 +44,7 @@ fn skipped(what: &str) -> Row {
     }
 }
 
-/// Returns a fleet whose windows are those of hosts with so many CPUs.
+/// Returns a simulation of hosts with `cpus` CPUs each, and without faults, for `minutes`.
 pub fn simulation(setup: &Setup, cpus: u32, minutes: u32) -> Simulation<'_> {
     let fleet = Fleet {
         cpus,

@@ -18,7 +18,8 @@ pub const AGREE: f64 = 0.1;
 
 const AIM_ROWS: f64 = 5e6;
 
-/// Returns the folder with an hour of so many hosts, and of the same as few files.
+/// Returns two folders for `times` as many hosts as usual: the one into which the hosts write an hour,
+/// and the one into which `compact` writes the same rows as few files.
 pub fn folders(setup: &Setup, times: u32) -> (PathBuf, PathBuf) {
     let hosts = setup.hosts * times;
     let folder = |what: &str| setup.work.join(format!("{what}-{hosts}"));

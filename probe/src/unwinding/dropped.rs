@@ -57,7 +57,9 @@ impl Dropped {
         first.truncate(KEPT_MAX / 4);
         let files = first.into_iter().map(|(_, file)| file);
         let files: Vec<ModuleId> = files.collect();
-        self.files.retain(|file, _| !files.contains(file));
+        for file in &files {
+            self.files.remove(file);
+        }
         files
     }
 
@@ -166,6 +168,37 @@ mod tests {
         unwinding.tables.list_of(PID).is_some()
     }
 
+    /// A process that is walked by the tables of this program's own file.
+    struct Prepared {
+        modules: Modules,
+        own: ModuleId,
+        mappings: Arc<Mappings>,
+        unwinding: Unwinding,
+        now_ns: u64,
+    }
+
+    fn prepared() -> Prepared {
+        let mut modules = Modules::new();
+        let (own, mappings) = own_mappings(&mut modules);
+        let mut unwinding = unwinding();
+        for module in modules.take_fresh() {
+            unwinding.add_module(&module);
+        }
+        let now_ns = 1;
+        assert!(is_published_after_a_sample(
+            &mut unwinding,
+            &mappings,
+            now_ns
+        ));
+        Prepared {
+            modules,
+            own,
+            mappings,
+            unwinding,
+            now_ns,
+        }
+    }
+
     /// Lets the time pass after which tables are dropped that no process needs.
     fn let_tables_be_dropped(unwinding: &mut Unwinding, now_ns: &mut u64) {
         unwinding.remove(PID, *now_ns);
@@ -176,18 +209,13 @@ mod tests {
 
     #[test]
     fn a_program_that_runs_again_after_a_while_is_walked_by_tables_again() {
-        let mut modules = Modules::new();
-        let (own, mappings) = own_mappings(&mut modules);
-        let mut unwinding = unwinding();
-        for module in modules.take_fresh() {
-            unwinding.add_module(&module);
-        }
-        let mut now_ns = 1;
-        assert!(is_published_after_a_sample(
-            &mut unwinding,
-            &mappings,
-            now_ns
-        ));
+        let Prepared {
+            mut modules,
+            own,
+            mappings,
+            mut unwinding,
+            mut now_ns,
+        } = prepared();
         for _ in 0..2 {
             assert!(unwinding.take_dropped(PID, &mappings, now_ns).is_empty());
             let_tables_be_dropped(&mut unwinding, &mut now_ns);
@@ -224,18 +252,12 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_again_does_not_hold_up_its_process() {
-        let mut modules = Modules::new();
-        let (_, mappings) = own_mappings(&mut modules);
-        let mut unwinding = unwinding();
-        for module in modules.take_fresh() {
-            unwinding.add_module(&module);
-        }
-        let mut now_ns = 1;
-        assert!(is_published_after_a_sample(
-            &mut unwinding,
-            &mappings,
-            now_ns
-        ));
+        let Prepared {
+            mappings,
+            mut unwinding,
+            mut now_ns,
+            ..
+        } = prepared();
         let_tables_be_dropped(&mut unwinding, &mut now_ns);
         assert_eq!(unwinding.take_dropped(PID, &mappings, now_ns).len(), 1);
         let is_published = is_published_after_a_sample(&mut unwinding, &mappings, now_ns);

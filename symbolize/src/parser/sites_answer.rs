@@ -3,9 +3,9 @@
 //! make an answer malformed.
 //!
 //! ```text
-//! functions: how many there are, how many are told, and each
-//! sites:     how many are told, and each: where calls are counted, how their ends are seen;
-//!            or why there is none
+//! functions: the number of functions found, the number of those in the answer, then each of them
+//! sites:     the number of functions asked about; then for each of them its site (where calls are
+//!            counted, and how their ends are seen), or why it has none
 //! ```
 
 use super::chain::{read_text, write_text};

@@ -18,8 +18,8 @@ use std::path::Path;
 /// Maximum size of what is made of recordings.
 const BYTES_MAX: usize = 4 << 30;
 
-/// The first byte of what the process writes: whether the rest is what it has made (a line with what
-/// is told when that is written, then the bytes), or why it failed.
+/// The first byte of the process's output. After [`MADE`] comes a line with the message that the user
+/// gets when the file is written, and then the content of the file; after [`FAILED`] the reason.
 const MADE: u8 = 1;
 const FAILED: u8 = 0;
 
