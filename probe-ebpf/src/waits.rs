@@ -143,6 +143,31 @@ pub const fn is_drawn(luck: u32, ns: u64, period_ns: u64) -> bool {
     ns >= period_ns || (luck as u64).wrapping_mul(period_ns) >> 32 < ns
 }
 
+/// Returns how much of the time since a thread left its CPU it has waited; the rest it was in the
+/// queue. `woken_ns` is 0 if no wake-up was seen: then nothing is known of a queue, and all of the
+/// time counts as waiting.
+#[inline(always)]
+pub const fn waited_ns(state: u32, since_ns: u64, woken_ns: u64, now_ns: u64) -> u64 {
+    let away_ns = now_ns.wrapping_sub(since_ns);
+    if state == state::QUEUE {
+        return 0;
+    }
+    // The kernel does not say when there was CPU time again.
+    if state == state::QUOTA || woken_ns == 0 {
+        return away_ns;
+    }
+    // It was woken while it was still leaving its CPU.
+    if woken_ns <= since_ns {
+        return 0;
+    }
+    let waited_ns = woken_ns.wrapping_sub(since_ns);
+    if waited_ns > away_ns {
+        away_ns
+    } else {
+        waited_ns
+    }
+}
+
 /// Returns the random number of a wait that begins at `now_ns`: a hash of the time, which is as
 /// good as chance. The kernel's helper for random numbers takes several times as long.
 #[inline(always)]
@@ -246,7 +271,7 @@ pub fn delay_end_ns(slot: usize) -> Option<u64> {
 pub struct Thread {
     /// When the present state began. The end of a wait does not change it, the next switch does.
     pub since_ns: u64,
-    /// When the thread was woken last.
+    /// When the thread was woken since it last joined a CPU; 0 if it was not, or if that was not seen.
     pub woken_ns: u64,
     /// Since when the thread is known.
     pub known_ns: u64,
@@ -518,6 +543,18 @@ mod tests {
     }
 
     /// Waits that begin in even steps are drawn as often as those that begin at any time.
+    #[test]
+    fn a_wait_ends_with_the_wake_up_if_that_was_seen() {
+        let waited = |state, woken_ns| waited_ns(state, 100, woken_ns, 150);
+        assert_eq!(waited(state::SLEEP, 130), 30);
+        // Not seen; while it was leaving its CPU; later by the clock of another CPU.
+        assert_eq!(waited(state::SLEEP, 0), 50);
+        assert_eq!(waited(state::SLEEP, 99), 0);
+        assert_eq!(waited(state::SLEEP, 151), 50);
+        assert_eq!(waited(state::QUOTA, 130), 50);
+        assert_eq!(waited(state::QUEUE, 0), 0);
+    }
+
     #[test]
     fn luck_has_no_rhythm() {
         for (step_ns, tid) in [(1, 7), (1_000, 7), (5_001, 9), (1 << 20, 4_000_000)] {

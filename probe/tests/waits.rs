@@ -227,13 +227,6 @@ fn own_parts(wait: RawWait) -> impl Iterator<Item = (WaitState, u64)> {
 /// Checks that each wait gave its stack, as all were long enough, and that stacks are whole.
 #[track_caller]
 fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTotals) {
-    if told.counters.without_stack_ns() > 0 {
-        skip(format_args!(
-            "stacks of waits were lost: {:?}",
-            told.counters
-        ));
-        return;
-    }
     // Shorter waits gave their stacks by chance.
     let long = told
         .of(totals.tid)
@@ -244,11 +237,13 @@ fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTo
         .map(|(_, ns)| ns)
         .collect();
     let (sampled, all) = (parts.iter().sum::<u64>(), totals.ns_in(state));
+    let lost = told.counters.without_stack_ns();
     // Each part was rounded. On a busy machine a part of a wait is in the queue, and the rest may be
     // short.
     assert!(
-        sampled <= all + parts.len() as u64 && sampled >= all * 8 / 10,
-        "{sampled} of {all}"
+        sampled <= all + parts.len() as u64 && sampled + lost >= all * 8 / 10,
+        "{sampled} of {all}, {lost} lost: {:?}",
+        told.counters
     );
     // The first few waits come before the process is known; their stacks are walked later, or cut.
     let whole = told

@@ -40,7 +40,7 @@ use probe_ebpf::record::event;
 use probe_ebpf::waits::{
     DELAY_SLOTS, FUTEX, LOCK_WORDS, Leaving, TASK_DEAD, THREAD_WORDS, Thread,
     WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, delay_slot, ended_by, has_waker, is_drawn,
-    lock_owner, luck_of, ready_state, state, state_of,
+    lock_owner, luck_of, ready_state, state, state_of, waited_ns,
 };
 
 /// Runs at `sched_switch(preempt, prev, next, prev_state)`, in `prev`.
@@ -240,6 +240,9 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     };
     // SAFETY: a value of a live map; a thread runs on one CPU at a time.
     let known = unsafe { &mut *thread };
+    if known.state != state::RUN {
+        join_unseen(known, now_ns);
+    }
     add(known, state::RUN, now_ns.wrapping_sub(known.since_ns));
     known.since_ns = now_ns;
     known.state = state;
@@ -327,25 +330,17 @@ fn join(task: *const u8, now_ns: u64) {
     }
     let since_ns = known.since_ns;
     let away_ns = now_ns.wrapping_sub(since_ns);
-    // The kernel does not say when there was CPU time again, so all of it counts as waiting.
-    let is_throttled = state == state::QUOTA;
-    let mut waited_ns = if is_throttled { away_ns } else { 0 };
-    // A thread that was woken while it was still leaving its CPU has not waited.
-    if state != state::QUEUE && !is_throttled && known.woken_ns > since_ns {
-        waited_ns = known.woken_ns.wrapping_sub(since_ns);
-        if waited_ns > away_ns {
-            waited_ns = away_ns;
-        }
-    }
+    let waited_ns = waited_ns(state, since_ns, known.woken_ns, now_ns);
     if state != state::QUEUE {
         add(known, state, waited_ns);
     }
     let queued_ns = away_ns.wrapping_sub(waited_ns);
-    if !is_throttled {
+    if state != state::QUOTA {
         add(known, state::QUEUE, queued_ns);
         add_delay(known, queued_ns);
     }
     known.since_ns = now_ns;
+    known.woken_ns = 0;
     known.state = state::RUN;
     let period_ns = period_ns();
     // No stacks are wanted yet, or this wait is not drawn.
@@ -375,6 +370,24 @@ fn join(task: *const u8, now_ns: u64) {
         (*pending).words[1] = scaled(away_ns.wrapping_sub(waited_ns), away_ns, period_ns);
     }
     nudge(pending, task as *mut task_struct, tid);
+}
+
+/// Does the accounting for a thread that joined a CPU by a switch that was not seen: some kernels
+/// report no switch from threads that they hide. It waited until it was woken. When it got its CPU
+/// is not known, and all of the time after the wake-up counts as run time.
+#[inline(always)]
+fn join_unseen(known: &mut Thread, now_ns: u64) {
+    let waited_ns = waited_ns(known.state, known.since_ns, known.woken_ns, now_ns);
+    if known.state != state::QUEUE {
+        add(known, known.state, waited_ns);
+    }
+    known.since_ns = known.since_ns.wrapping_add(waited_ns);
+    known.woken_ns = 0;
+    let period_ns = period_ns();
+    if period_ns != 0 && is_drawn(known.luck, waited_ns, period_ns) {
+        count(counter::MISSED, 1);
+        count(counter::MISSED_NS, scaled(waited_ns, waited_ns, period_ns));
+    }
 }
 
 /// Returns a word with what was waited for, and what ended the wait.
