@@ -333,7 +333,7 @@ impl ElfSymbols {
     /// information, which stripped files have, too.
     pub fn function_start(&self, offset: FileOffset) -> Option<FileOffset> {
         let addr = self.segments.to_link(offset)?;
-        let function = self.extents().find(addr)?;
+        let function = self.extents().find(&self.object, addr)?;
         self.segments.to_file(LinkAddr(function.start))
     }
 

@@ -25,6 +25,7 @@
 //! | `rules` | the distinct rules |
 //! | `flatten` | sorts rows by address and removes overlaps |
 //! | `extents` | only where functions begin and end |
+//! | `search_table` | the same for a few addresses, by the table that linkers make |
 //! | `personality` | whether exceptions pass through the code |
 
 mod by_code;
@@ -41,6 +42,7 @@ mod program;
 mod row;
 pub mod rule;
 mod rules;
+mod search_table;
 mod section;
 mod start_code;
 mod stubs;

@@ -13,7 +13,7 @@ impl ElfSymbols {
         let symbol = self.find_link(addr).ok().filter(|symbol| symbol.size > 0);
         let by_symbol = symbol.map(|s| s.start.0..s.start.0.saturating_add(s.size));
         let by_go = || self.go()?.extent(addr);
-        let by_unwind = || self.extents().find(addr);
+        let by_unwind = || self.extents().find(&self.object, addr);
         let found = by_symbol.or_else(by_go).or_else(by_unwind)?;
         let end = self.segments.executable_end(LinkAddr(found.start))?;
         let found = LinkAddr(found.start)..LinkAddr(found.end.min(end.0));

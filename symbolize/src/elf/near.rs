@@ -63,47 +63,60 @@ struct Neighbours {
     /// For each address first and last byte of the innermost function of known size that contains
     /// it.
     inner: Vec<Option<(u64, u64)>>,
-    /// For each gap between addresses the last start in it. Gap `i` reaches from behind the
-    /// address `i - 1` up to and including address `i`.
-    last_start: Vec<Option<u64>>,
-    /// For each gap the first start in it.
-    first_start: Vec<Option<u64>>,
-    /// For each gap the last end of a function in it.
-    last_end: Vec<Option<u64>>,
+    /// What lies between addresses. Gap `i` reaches from behind the address `i - 1` up to and
+    /// including address `i`.
+    gaps: Vec<Gap>,
 }
+
+/// What lies between two addresses. No function starts at 0, nor ends there.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    /// The first start of a function; the largest number if there is none.
+    first_start: u64,
+    /// The last start of a function; 0 if there is none.
+    last_start: u64,
+    /// The last end of a function of known size; 0 if there is none.
+    last_end: u64,
+}
+
+const EMPTY: Gap = Gap {
+    first_start: u64::MAX,
+    last_start: 0,
+    last_end: 0,
+};
 
 impl Neighbours {
     fn new(mut addrs: Vec<u64>) -> Neighbours {
         addrs.sort_unstable();
         addrs.dedup();
-        let gaps = addrs.len() + 1;
         Neighbours {
             inner: vec![None; addrs.len()],
-            last_start: vec![None; gaps],
-            first_start: vec![None; gaps],
-            last_end: vec![None; gaps],
+            gaps: vec![EMPTY; addrs.len() + 1],
             addrs,
         }
     }
 
-    /// Adds one function.
+    /// Adds one function. This is called for each function of a file, so it does little for those
+    /// that contain none of the addresses.
     fn add(&mut self, function: &Candidate) {
         let start = function.start;
-        let gap = self.gap(start);
-        let last_start = &mut self.last_start[gap];
-        *last_start = (*last_start).max(Some(start));
-        let first_start = &mut self.first_start[gap];
-        *first_start = Some(first_start.map_or(start, |first| first.min(start)));
+        let at = self.gap(start);
+        let gap = &mut self.gaps[at];
+        gap.first_start = gap.first_start.min(start);
+        gap.last_start = gap.last_start.max(start);
         if function.size == 0 {
             return;
         }
         let end = start.saturating_add(function.size);
-        let end_gap = self.gap(end);
-        let last_end = &mut self.last_end[end_gap];
-        *last_end = (*last_end).max(Some(end));
         // The end itself is behind the function.
-        let addrs = self.addrs[gap..].iter().take_while(|addr| **addr < end);
-        for (_, inner) in addrs.zip(&mut self.inner[gap..]) {
+        if self.addrs.get(at).is_none_or(|addr| end <= *addr) {
+            gap.last_end = gap.last_end.max(end);
+            return;
+        }
+        let end_at = self.gap(end);
+        let end_gap = &mut self.gaps[end_at];
+        end_gap.last_end = end_gap.last_end.max(end);
+        for inner in &mut self.inner[at..end_at] {
             let this = (start, end - 1);
             if inner.is_none_or(|(first, last)| start > first || start == first && this.1 < last) {
                 *inner = Some(this);
@@ -119,18 +132,21 @@ impl Neighbours {
     /// Returns the windows of all addresses.
     fn windows(&self) -> Windows {
         let mut windows = Vec::with_capacity(self.addrs.len());
-        let (mut last_start, mut last_end) = (None, None);
+        let (mut last_start, mut last_end) = (0, 0);
         for (at, addr) in self.addrs.iter().enumerate() {
-            last_start = last_start.max(self.last_start[at]);
-            last_end = last_end.max(self.last_end[at]);
+            last_start = self.gaps[at].last_start.max(last_start);
+            last_end = self.gaps[at].last_end.max(last_end);
             if let Some((first, last)) = self.inner[at] {
                 windows.push((first, last));
                 continue;
             }
-            let before = last_end.map_or(*addr, |end| end - 1);
-            let from = last_start.unwrap_or(*addr).min(before);
-            let next = self.first_start[at + 1..].iter().flatten().min();
-            windows.push((from, *next.unwrap_or(addr)));
+            // Where nothing is, the window begins and ends with the address.
+            let or_addr = |place: u64, nothing: u64| if place == nothing { *addr } else { place };
+            let before = or_addr(last_end.wrapping_sub(1), u64::MAX);
+            let from = or_addr(last_start, 0).min(before);
+            let starts = self.gaps[at + 1..].iter().map(|gap| gap.first_start);
+            let next = starts.min().unwrap_or(u64::MAX);
+            windows.push((from, or_addr(next, u64::MAX)));
         }
         Windows::new(windows)
     }

@@ -30,7 +30,7 @@ pub fn all_parts(object: &Object, known: Vec<Range<u64>>) -> Result<Vec<Range<u6
     let mut parts = known;
     for part in &mut parts {
         // The size of a symbol may be that of one part, or missing.
-        if let Some(extent) = extents.find(LinkAddr(part.start)) {
+        if let Some(extent) = extents.find(object, LinkAddr(part.start)) {
             part.end = part.end.max(extent.end);
         }
     }
@@ -41,7 +41,7 @@ pub fn all_parts(object: &Object, known: Vec<Range<u64>>) -> Result<Vec<Range<u6
             if parts.len() >= PARTS_MAX || parts.iter().any(|part| part.contains(&target)) {
                 continue;
             }
-            let Some(extent) = extents.find(LinkAddr(target)) else {
+            let Some(extent) = extents.find(object, LinkAddr(target)) else {
                 continue;
             };
             let is_part = target != extent.start || {

@@ -54,7 +54,7 @@ pub fn sections(
             found = true;
             let data = object.section_data(section, SECTION_BYTES_MAX, ".eh_frame")?;
             each(Found {
-                eh_frame: eh_frame(object, &data),
+                eh_frame: parsed(object, &data),
                 data: &data,
                 bases: bases.clone().set_eh_frame(section.addr),
                 // If object files were linked in an unusual order, the zero that ends the last of
@@ -68,6 +68,16 @@ pub fn sections(
     } else {
         by_segment(object, bases, each)
     }
+}
+
+/// Whether the search table of a file, which belongs to the section at this address, covers all of
+/// its unwind information. That of a file that BOLT has changed covers both sections.
+pub fn is_covered(object: &Object, addr: u64) -> bool {
+    let sections = object.sections().iter();
+    let named = sections.filter(|section| object.section_name(section) == NAMES[0]);
+    let mut addrs = named.map(|section| section.addr);
+    // Without section headers the table says where the section is.
+    addrs.next().unwrap_or(addr) == addr && addrs.next().is_none()
 }
 
 /// Finds the section without section headers: the run-time search table has its address. It ends at
@@ -98,14 +108,15 @@ fn by_segment(
     let offset = load.offset.saturating_add(before);
     let data = object.source().read(offset, len, ".eh_frame")?;
     each(Found {
-        eh_frame: eh_frame(object, &data),
+        eh_frame: parsed(object, &data),
         data: &data,
         bases: bases.set_eh_frame(addr),
         at_zero: AtZero::Stop,
     })
 }
 
-fn eh_frame<'d>(object: &Object, data: &'d [u8]) -> EhFrame<Bytes<'d>> {
+/// Returns a section as gimli parses it.
+pub fn parsed<'d>(object: &Object, data: &'d [u8]) -> EhFrame<Bytes<'d>> {
     let mut eh_frame = EhFrame::new(data, LittleEndian);
     eh_frame.set_address_size(object.class().address_size());
     eh_frame.set_vendor(Machine::of(object).unwrap_or_default().vendor());
