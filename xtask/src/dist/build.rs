@@ -25,6 +25,9 @@ pub fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
         // So are constants, and the tables by which unwinding finds what to drop: nothing here
         // tells two of them apart by their addresses.
         "-Clink-arg=-Wl,--ignore-data-address-equality".to_owned(),
+        // Functions that ask to be inlined are so only if they are about as small as others that the
+        // compiler inlines unasked: 82 kB less, and nothing slower that was measured.
+        "-Cllvm-args=-inlinehint-threshold=200".to_owned(),
         format!("--remap-path-prefix={}=/proftop", root.display()),
         format!("--remap-path-prefix={}=/build", folder.display()),
         format!("--remap-path-prefix={}=/cargo", home.display()),
