@@ -1,6 +1,46 @@
 //! Atomic operations on values of maps. Plain additions would lose some counts, because a program
 //! at a breakpoint may be interrupted by another program on the same CPU.
 
+/// Reads a word that others may write at the same time.
+///
+/// # Safety
+///
+/// `word` must be valid and aligned.
+#[inline(always)]
+pub unsafe fn load(word: *mut u64) -> u64 {
+    // SAFETY: the caller guarantees the address. A read of an aligned word is one instruction.
+    #[cfg(target_arch = "bpf")]
+    unsafe {
+        word.read_volatile()
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    // SAFETY: as above.
+    unsafe {
+        let word = core::sync::atomic::AtomicU64::from_ptr(word);
+        word.load(core::sync::atomic::Ordering::Acquire)
+    }
+}
+
+/// Writes a word that others may read at the same time.
+///
+/// # Safety
+///
+/// `word` must be valid and aligned.
+#[inline(always)]
+pub unsafe fn store(word: *mut u64, value: u64) {
+    // SAFETY: the caller guarantees the address. A write of an aligned word is one instruction.
+    #[cfg(target_arch = "bpf")]
+    unsafe {
+        word.write_volatile(value);
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    // SAFETY: as above.
+    unsafe {
+        let word = core::sync::atomic::AtomicU64::from_ptr(word);
+        word.store(value, core::sync::atomic::Ordering::Release);
+    }
+}
+
 /// Adds `amount` to a word.
 ///
 /// # Safety
@@ -83,9 +123,11 @@ mod tests {
 
     #[test]
     fn words_are_added_to_and_swapped() {
-        let mut word = 40;
+        let mut word = 30;
         // SAFETY: a local variable.
         unsafe {
+            store(&mut word, 40);
+            assert_eq!(load(&mut word), 40);
             add(&mut word, 2);
             assert_eq!(swap(&mut word, 7), 42);
         }

@@ -121,6 +121,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a hundred thousand steps, each interpreted")]
     fn stacks_stand_for_all_passes_and_are_few() {
         assert_eq!(pass(40, 1), (800, 800, 40));
         assert_eq!(pass(40, 1000), (800_000, 800, 40));

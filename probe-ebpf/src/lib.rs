@@ -32,3 +32,9 @@ pub mod world;
 pub use ending::Ending;
 pub use record::{RawStack, SampleHeader, UserFrame};
 pub use registers::Registers;
+
+/// Number of rounds of a test; fewer where Miri interprets it, a thousand times slower.
+#[cfg(test)]
+const fn rounds(count: u64) -> u64 {
+    if cfg!(miri) { count / 100 } else { count }
+}

@@ -232,6 +232,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a hundred thousand steps, each interpreted")]
     fn rows_here_and_there() {
         check(&[
             (0, 1),
@@ -245,6 +246,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a hundred thousand steps, each interpreted")]
     fn a_row_for_every_byte_of_a_kib() {
         let rows: Vec<(u32, u16)> = (0..2048).map(|address| (address, address as u16)).collect();
         check(&rows);

@@ -8,7 +8,7 @@
 //! The key of a call is a hash. Of [`STARTS_MAX`] calls under way, two have the same key in one of
 //! 10^10 tables. Its upper bits choose a bucket of eight places, in any of which the call may be.
 
-use crate::atomic::exchange_if;
+use crate::atomic::{exchange_if, load, store};
 
 /// Maximum number of calls under way in all probed functions together. In a full bucket, a new
 /// call replaces the one that began first, which then counts as not returned.
@@ -92,8 +92,8 @@ pub unsafe fn keep(bucket: *mut Bucket, key: u64, now_ns: impl FnOnce() -> u64) 
             return;
         };
         // The hit that claimed the entry is the only one that writes to it until the key is there.
-        starts.add(place).write_volatile(now_ns());
-        keys.add(place).write_volatile(key);
+        store(starts.add(place), now_ns());
+        store(keys.add(place), key);
     }
 }
 
@@ -108,9 +108,8 @@ pub unsafe fn take(bucket: *mut Bucket, key: u64) -> Option<u64> {
     unsafe {
         let keys = &raw mut (*bucket).keys as *mut u64;
         let place = find(keys, key)?;
-        let start_ns = (&raw const (*bucket).start_ns as *const u64)
-            .add(place)
-            .read_volatile();
+        let starts = &raw mut (*bucket).start_ns as *mut u64;
+        let start_ns = load(starts.add(place));
         // Another call may have replaced it.
         (exchange_if(keys.add(place), key, FREE) == key).then_some(start_ns)
     }
@@ -122,7 +121,7 @@ unsafe fn find(keys: *mut u64, key: u64) -> Option<usize> {
     let mut place = 0;
     while place < WAYS {
         // SAFETY: inside of the bucket.
-        if unsafe { keys.add(place).read_volatile() } == key {
+        if unsafe { load(keys.add(place)) } == key {
             return Some(place);
         }
         place += 1;
@@ -133,13 +132,12 @@ unsafe fn find(keys: *mut u64, key: u64) -> Option<usize> {
 /// Marks a place as busy: a free one, else that of the call that began first. Returns None if
 /// another program was faster there.
 #[inline(always)]
-unsafe fn claim(keys: *mut u64, starts: *const u64) -> Option<usize> {
+unsafe fn claim(keys: *mut u64, starts: *mut u64) -> Option<usize> {
     let mut place = 0;
     while place < WAYS {
         // SAFETY: inside of the bucket.
         let is_claimed = unsafe {
-            keys.add(place).read_volatile() == FREE
-                && exchange_if(keys.add(place), FREE, BUSY) == FREE
+            load(keys.add(place)) == FREE && exchange_if(keys.add(place), FREE, BUSY) == FREE
         };
         if is_claimed {
             return Some(place);
@@ -150,7 +148,7 @@ unsafe fn claim(keys: *mut u64, starts: *const u64) -> Option<usize> {
     let mut place = 0;
     while place < WAYS {
         // SAFETY: inside of the bucket.
-        let start_ns = unsafe { starts.add(place).read_volatile() };
+        let start_ns = unsafe { load(starts.add(place)) };
         if start_ns < oldest_ns {
             (oldest, oldest_ns) = (place, start_ns);
         }
@@ -159,7 +157,7 @@ unsafe fn claim(keys: *mut u64, starts: *const u64) -> Option<usize> {
     let oldest = oldest & (WAYS - 1);
     // SAFETY: as above.
     let is_claimed = unsafe {
-        let key = keys.add(oldest).read_volatile();
+        let key = load(keys.add(oldest));
         key != BUSY && exchange_if(keys.add(oldest), key, BUSY) == key
     };
     is_claimed.then_some(oldest)
@@ -194,7 +192,7 @@ mod tests {
         let mut table = vec![EMPTY; BUCKETS];
         let mut model = HashMap::new();
         // Nested calls of some threads: their places lie close to each other.
-        for round in 0..20_000u64 {
+        for round in 0..crate::rounds(20_000) {
             let key = key(
                 0xffff_c900_0001_3f58 + ((round % 7) << 14),
                 0x7ffd_0000_1000 - (round / 7 % 97) * 48,
@@ -213,6 +211,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a hundred thousand steps, each interpreted")]
     fn keys_differ_where_calls_do() {
         let mut keys = BTreeSet::new();
         for task in 0..32u64 {
@@ -277,7 +276,7 @@ mod tests {
             let threads = (1..=4u64).map(|thread| {
                 scope.spawn(move || {
                     let mut found = 0;
-                    for round in 0..20_000u64 {
+                    for round in 0..crate::rounds(20_000) {
                         // Each thread has four calls at a time, all together twice the room.
                         let keys: [u64; 4] =
                             std::array::from_fn(|call| (thread << 8 | call as u64) << 1 | 4);

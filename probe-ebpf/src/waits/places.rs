@@ -17,7 +17,7 @@
 //! Both may add the same thread at the same time. Then the first one in the row is found from
 //! then on, and user space frees the others when it reads the rows.
 
-use crate::atomic::exchange_if;
+use crate::atomic::{exchange_if, load};
 
 /// Number of rows; a power of two.
 pub const ROWS: usize = 2048;
@@ -46,11 +46,11 @@ pub const fn row_of(tid: u32) -> usize {
 ///
 /// `row` must be the first of [`WAYS`] words.
 #[inline(always)]
-pub unsafe fn find(row: *const u64, tid: u32) -> Option<usize> {
+pub unsafe fn find(row: *mut u64, tid: u32) -> Option<usize> {
     let mut way = 0;
     while way < WAYS {
         // SAFETY: inside of the row.
-        if unsafe { row.add(way).read_volatile() } == tid as u64 {
+        if unsafe { load(row.add(way)) } == tid as u64 {
             return Some(way);
         }
         way += 1;
@@ -68,9 +68,8 @@ pub unsafe fn claim(row: *mut u64) -> Option<usize> {
     let mut way = 0;
     while way < WAYS {
         // SAFETY: inside of the row.
-        let is_claimed = unsafe {
-            row.add(way).read_volatile() == FREE && exchange_if(row.add(way), FREE, BUSY) == FREE
-        };
+        let is_claimed =
+            unsafe { load(row.add(way)) == FREE && exchange_if(row.add(way), FREE, BUSY) == FREE };
         if is_claimed {
             return Some(way);
         }
@@ -94,12 +93,12 @@ mod tests {
         }
         for tid in [1, 2, 2048, 2049, 32_767, 32_768] {
             // SAFETY: as above.
-            let way = unsafe { find(words[row_of(tid)..].as_ptr(), tid) };
+            let way = unsafe { find(words[row_of(tid)..].as_mut_ptr(), tid) };
             assert_eq!(words[row_of(tid) + way.unwrap()], tid.into());
         }
         // SAFETY: as above.
         unsafe {
-            assert_eq!(find(words[row_of(40_000)..].as_ptr(), 40_000), None);
+            assert_eq!(find(words[row_of(40_000)..].as_mut_ptr(), 40_000), None);
             assert_eq!(claim(words[row_of(40_000)..].as_mut_ptr()), None);
         }
     }

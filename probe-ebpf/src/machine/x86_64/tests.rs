@@ -344,7 +344,7 @@ fn random_rules_on_random_stacks_do_no_harm() {
         state ^= state << 17;
         state
     };
-    for _ in 0..20_000 {
+    for _ in 0..crate::rounds(20_000) {
         let words: Vec<u64> = (0..16).map(|_| Stack::BASE + random() % 128).collect();
         let mut walk = at(Stack::BASE + random() % 128, Stack::BASE + random() % 128);
         let extended = Extended {

@@ -44,7 +44,7 @@ impl Threads {
         let row = &self.places.double_words()[first..first + WAYS];
         // SAFETY: the words of a row, which both sides change in single steps only.
         let place = unsafe {
-            match find(row.as_ptr().cast(), tid) {
+            match find(row.as_ptr().cast_mut().cast(), tid) {
                 Some(_) => None,
                 None => claim(row.as_ptr().cast_mut().cast()),
             }
