@@ -129,6 +129,17 @@ fn a_parser_finds_the_code_that_is_found_without() {
     }
 }
 
+/// Returns the function before the first line: ` (` stands in parameters of types as well.
+fn innermost(inlined: &str) -> Option<&str> {
+    let count = |text: &str, bracket| text.matches(bracket).count();
+    let is_whole = |name: &&str| {
+        let arrows = count(name, "->");
+        count(name, "<") + arrows == count(name, ">")
+    };
+    let ends = inlined.match_indices(" (").map(|(end, _)| end);
+    ends.map(|end| &inlined[..end]).find(is_whole)
+}
+
 #[test]
 fn of_an_inlined_function_a_parser_returns_its_own_instructions() {
     let (plain, parsed, _) = both();
@@ -141,7 +152,7 @@ fn of_an_inlined_function_a_parser_returns_its_own_instructions() {
         };
         let inlined = code.instructions.iter().find_map(|i| i.inlined.as_deref());
         // The innermost function is the first one: `add (math.h:12), in sum (math.h:30)`.
-        let Some((name, _)) = inlined.and_then(|text| text.split_once(" (")) else {
+        let Some(name) = inlined.and_then(innermost) else {
             continue;
         };
         let asked = CodeQuestion {
