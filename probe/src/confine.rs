@@ -27,6 +27,7 @@ use std::io;
 pub(crate) use calls::Filter;
 pub(crate) use duty::has_readers;
 pub use duty::{Duty, process, process_of_user, process_that_relays, start_nothing, thread};
+pub use limits::RECORDING_BYTES;
 pub use seen::Confined;
 
 /// Rights for reading files and memory of all processes, and nothing more.
@@ -81,6 +82,13 @@ pub(crate) fn parser(filter: Option<&Filter>) {
 pub(crate) fn code_finder(filter: Option<&Filter>) {
     limits::of_code_finder();
     have_nothing(filter);
+}
+
+/// Confines a parser that reads one recording: it has the rights of a process that does a command on
+/// recordings. Its CPU time is monitored as that of other parsers.
+pub(crate) fn recording_reader() {
+    limits::of_recording_reader();
+    have_nothing(Filter::of_command().ok().as_ref());
 }
 
 /// Confines a process that does one command on untrusted bytes, such as a recording: it has the

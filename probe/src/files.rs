@@ -48,7 +48,9 @@ mod spawner;
 use crate::confine::{self, Confined};
 use crate::privilege::UserRights;
 use handle::Handle;
-use parser::{Giver, TableMaker};
+use parser::Giver;
+pub use parser::Maker;
+pub(crate) use parser::Makers;
 use parsers::Parsers;
 use pool::Pool;
 use std::io;
@@ -69,22 +71,23 @@ const PATIENCE_OF_SAMPLER: Duration = Duration::from_millis(700);
 struct Processes {
     pool: Arc<Pool>,
     parsers: Arc<Parsers>,
-    make_table: TableMaker,
+    makers: Makers,
 }
 
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
 
-/// In a process without rights ([`apart`]): the process that opens files for it.
+/// In a process without rights, a parser or one for a command ([`apart`]): the process that opens
+/// files for it.
 static GIVER: OnceLock<Arc<Giver>> = OnceLock::new();
 
 /// Starts the processes that open files from now on, see [`crate::start_readers`].
-pub(crate) fn start_readers(make_table: TableMaker) -> io::Result<()> {
-    let pool = Arc::new(Pool::new(spawner::start(make_table)?));
+pub(crate) fn start_readers(makers: Makers) -> io::Result<()> {
+    let pool = Arc::new(Pool::new(spawner::start(makers)?));
     let parsers = Arc::new(Parsers::new(pool.clone()));
     _ = PROCESSES.set(Processes {
         pool,
         parsers,
-        make_table,
+        makers,
     });
     confine::has_readers();
     Ok(())
@@ -113,7 +116,7 @@ pub fn become_user(opening: Opening) -> io::Result<()> {
 /// while there is one thread. Without [`crate::start_readers`] it does nothing.
 fn restart_readers() -> io::Result<()> {
     if let Some(processes) = PROCESSES.get() {
-        let spawner = spawner::start(processes.make_table)?;
+        let spawner = spawner::start(processes.makers)?;
         processes.pool.replace(spawner);
     }
     Ok(())
@@ -217,8 +220,8 @@ fn with_patience(patience: Duration) -> Files {
     }
 }
 
-/// Returns the access to files of a process without rights, which asks the process that it was forked
-/// from. `None` in any other process.
+/// Returns the access to files of a process without rights, which asks the process that it works for.
+/// `None` in any other process.
 fn given() -> Option<Files> {
     let giver = GIVER.get()?;
     Some(Files::by(giver.clone()))

@@ -97,9 +97,13 @@ pub use target::{CgroupTarget, Target};
 pub use time::now_ns;
 
 /// Starts the processes that open and parse files from now on. Has to be called before anything
-/// else, while there is only one thread, because it forks.
-pub fn start_readers() -> std::io::Result<()> {
-    files::start_readers(tables::make_for_another)
+/// else, while there is only one thread, because it forks. `read_recording` is what a parser does
+/// with an order for a recording.
+pub fn start_readers(read_recording: files::Maker) -> std::io::Result<()> {
+    files::start_readers(files::Makers {
+        table: tables::make_for_another,
+        recording: read_recording,
+    })
 }
 
 /// For fuzzers: decodes bytes as a record of each of the rings.

@@ -60,12 +60,12 @@ fn main() {
             maximum: Some(SHORT_OF_MEMORY),
         };
         setrlimit(Resource::As, at_most).expect("less is allowed");
-        probe::start_readers().expect("processes can be forked");
+        probe::start_readers(|_, _, _| Err(Reason::Refused)).expect("processes can be forked");
         out_of_memory_one_file_has_no_names_and_others_have(small.as_ref(), large.as_ref());
         files::end_readers();
         return;
     }
-    probe::start_readers().expect("processes can be forked");
+    probe::start_readers(|_, _, _| Err(Reason::Refused)).expect("processes can be forked");
     let own = std::env::current_exe().expect("this test");
     if args == [WITH_A_MISTAKE] {
         a_mistake_in_headers_costs_what_they_tell(&own);

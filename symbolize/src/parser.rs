@@ -11,9 +11,10 @@
 //! doctor     ── facts_order ─ Order: an open file ─────────► what it offers
 //! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
+//! mcp        ── recording_order Order: an open recording ──► a recording of ours, as a file in memory
 //! ```
 //!
-//! Both ends are implemented here, except for the format of unwind tables. A
+//! Both ends are implemented here, except for unwind tables and recordings. A
 //! [`Proxy`](crate::files::Proxy) transports an [`Order`](crate::files::Order) from one end to the
 //! other. A hostile file may have taken over the process that replies, so the reply is read with
 //! limits, and its texts are sanitized.
@@ -47,6 +48,7 @@
 //! | `facts_order` | a question for that, and its answer |
 //! | `python_order` | a question about Python in a file, and its answer |
 //! | `table_order` | encoding of a question for the unwind table of a file |
+//! | `recording_order` | has a recording read |
 //! | `sites_order` | encoding of questions about functions that may be probed |
 //! | `sites_answer` | encoding of the answers |
 //! | `types_order` | encoding of questions about types, and of their answers |
@@ -82,6 +84,7 @@ mod opened_jit;
 pub(crate) mod opened_lines;
 mod order;
 pub mod python_order;
+pub mod recording_order;
 mod run_time_code;
 mod run_time_order;
 mod searched_file;
@@ -188,9 +191,9 @@ impl Parser {
                 let order = SitesOrder::read(message, files, way).ok_or(Reason::Refused)?;
                 self.sites.answer(number, order)
             }
-            // Handled elsewhere: the format of these tables belongs to the stack walk, which this
-            // crate does not know.
-            Work::Tables | Work::WantedTables => Err(Reason::Refused),
+            // Handled elsewhere: this crate knows neither the format of these tables, which belongs to
+            // the stack walk, nor those of recordings.
+            Work::Tables | Work::WantedTables | Work::Recordings => Err(Reason::Refused),
         }
     }
 

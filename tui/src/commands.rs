@@ -23,6 +23,7 @@ mod pft_sink;
 mod reach;
 mod record;
 mod recorded;
+mod recording_order;
 mod report;
 mod resolve;
 mod run_command;
@@ -33,6 +34,7 @@ mod trace;
 
 #[cfg(test)]
 pub use open::demo_snapshot;
+pub use recording_order::answer as read_recording;
 
 use crate::cli::{BatchConfig, CommandLine, Config, Mode, RecordConfig, Request};
 use crate::config::Complaint;

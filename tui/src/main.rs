@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     probe::memory::keep_small();
     // The readers are started while there is only one thread. If that fails, files are opened in
     // this process.
-    _ = probe::start_readers();
+    _ = probe::start_readers(commands::read_recording);
     calendar::use_system_zone();
     let outcome = faults::catch("doing what was asked for", || {
         cli::parse(std::env::args_os(), config::load).and_then(commands::run)

@@ -1,13 +1,16 @@
 //! `proftop mcp` as an assistant's program uses it: one message in each line, over pipes.
 
-use crate::common::{burning, can_sample, proftop};
-use rustix::process::Signal;
+use crate::common::{burning, can_sample, parsers_of, proftop};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use test_support::{DEADLINE, Process, Scratch, wait_until};
+use std::time::{Duration, Instant};
+use test_support::{DEADLINE, Process, Random, Scratch, wait_until};
 
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
 
@@ -24,6 +27,10 @@ impl Server {
     fn start(options: &[&str]) -> Server {
         let mut command = proftop(&["mcp"]);
         command.args(options);
+        Server::of(command)
+    }
+
+    fn of(mut command: Command) -> Server {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::start(&mut command);
         let input = process.stdin.take();
@@ -50,15 +57,19 @@ impl Server {
     /// Starts a server and begins the connection.
     fn begun(options: &[&str]) -> Server {
         let mut server = Server::start(options);
+        server.begin();
+        server
+    }
+
+    fn begin(&mut self) {
         let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},
             "clientInfo": { "name": "test", "version": "0" },
         });
-        let answer = server.ask("initialize", params);
+        let answer = self.ask("initialize", params);
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
-        server.send_message(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        server
+        self.send_message(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
 
     fn send(&mut self, bytes: &[u8]) {
@@ -243,6 +254,117 @@ fn hostile_input_has_an_answer_and_the_server_goes_on() {
     let trace = json!({ "name": "trace", "arguments": { "functions": "f", "pid": 1 } });
     let answer = server.ask("tools/call", trace);
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+/// How many processes the test kills.
+const KILLS: usize = 25;
+
+/// Kills the processes that read recordings for a server, whatever they do, after pauses of up to
+/// `longest_pause`. Returns how many of them had given up their rights by then.
+fn kill_readers(
+    server: u32,
+    longest_pause: Duration,
+    killed: &AtomicUsize,
+    is_over: &AtomicBool,
+) -> usize {
+    let (mut random, mut without_rights) = (Random::new(7), 0);
+    while !is_over.load(Ordering::Relaxed) {
+        let pause = random.below(longest_pause.as_micros() as u64);
+        thread::sleep(Duration::from_micros(pause));
+        for reader in parsers_of(server) {
+            let status = fs::read_to_string(format!("/proc/{reader}/status")).unwrap_or_default();
+            if status.contains("Seccomp:\t2") {
+                assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
+                assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+                without_rights += 1;
+            }
+            let pid = Pid::from_raw(reader.cast_signed()).expect("a process");
+            let is_ended = kill_process(pid, Signal::KILL).is_ok();
+            killed.fetch_add(usize::from(is_ended), Ordering::Relaxed);
+        }
+    }
+    without_rights
+}
+
+#[test]
+fn a_recording_is_read_right_or_not_at_all_while_its_readers_are_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The server remembers the last two recordings: each of three is read whenever it is named.
+    let copies = ["1", "2", "3"].map(|name| {
+        let copy = folder.path().join(name);
+        fs::copy(DEMO, &copy).expect("a file");
+        copy.to_str().expect("UTF-8").to_owned()
+    });
+    let mut copies = copies.iter().cycle();
+    let mut server = Server::begun(&[]);
+    let mut look = |server: &mut Server| {
+        let copy = copies.next().expect("they never end");
+        let (text, is_error) = server.call("look", json!({ "samples": copy }));
+        (text.replace(copy, "COPY"), is_error)
+    };
+    let begin = Instant::now();
+    let (right, is_error) = look(&mut server);
+    let undisturbed = begin.elapsed();
+    assert!(!is_error, "{right}");
+    let (killed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (mut whole, mut refused) = (0, 0);
+    let pid = server.process.pid();
+    let without_rights = thread::scope(|scope| {
+        let killer = scope.spawn(|| kill_readers(pid, 2 * undisturbed, &killed, &is_over));
+        while killed.load(Ordering::Relaxed) < KILLS {
+            let (text, is_error) = look(&mut server);
+            if is_error {
+                assert!(
+                    text.contains("the process that reads it was ended"),
+                    "{text}"
+                );
+                refused += 1;
+            } else {
+                assert_eq!(text, right);
+                whole += 1;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        killer.join().expect("it kills")
+    });
+    println!("{KILLS} killed: {whole} times all samples, {refused} times none");
+    assert!(whole > 0 && without_rights > 0);
+    assert_eq!(look(&mut server), (right, false));
+}
+
+#[test]
+fn a_hostile_recording_is_a_sentence_and_the_server_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut random = Random::new(3);
+    let mut noise = || -> Vec<u8> { (0..50_000).map(|_| random.below(256) as u8).collect() };
+    let mut server = Server::begun(&[]);
+    for begin in [
+        &b"\x89PFT\r\n\x1a\n\x02\x00\x0a\x00"[..],
+        b"PERFILE2\x68\0\0\0\0\0\0\0",
+        b"\x1f\x8b\x08\0\0\0\0\0\0\0",
+        b"\x0a\x04\x08\x01\x10\x02",
+        b"{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\", ",
+        b"\x7fELF",
+    ] {
+        let path = folder.path().join("hostile");
+        fs::write(&path, [begin, &noise()].concat()).expect("a file");
+        let (text, is_error) = server.call("look", json!({ "samples": path }));
+        // Of a recording of ours, all blocks are read that are whole.
+        assert!(is_error || begin.starts_with(b"\x89PFT"), "{text}");
+        assert!(text.is_ascii() || !is_error, "{text}");
+    }
+    server.text("look", json!({ "samples": DEMO }));
+}
+
+#[test]
+fn a_mistake_while_a_recording_is_read_costs_one_answer() {
+    let mut command = proftop(&["mcp"]);
+    command.env("PROFTOP_TEST_FAULTS", "reading recordings");
+    let mut server = Server::of(command);
+    server.begin();
+    let (text, is_error) = server.call("look", json!({ "samples": DEMO }));
+    assert!(is_error && text.contains("a mistake of its own"), "{text}");
+    assert_eq!(server.ask("ping", json!({}))["result"], json!({}));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{can_sample, list, number, proftop};
+use common::{can_sample, list, number, parsers_of, proftop};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -35,22 +35,6 @@ fn program(folder: &Path) -> Option<PathBuf> {
     fs::write(&source, text).expect("a file");
     compile(&source, &program, ["-O1"])?;
     Some(program)
-}
-
-/// Returns the processes without rights that a process has forked.
-fn parsers_of(pid: u32) -> Vec<u32> {
-    let children = |pid: u32| -> Vec<u32> {
-        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let listed = listed.unwrap_or_default();
-        let listed = listed.split_whitespace();
-        listed.filter_map(|pid| pid.parse().ok()).collect()
-    };
-    let is_parser = |pid: &u32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.trim() == "proftop-parser")
-    };
-    let all = children(pid).into_iter().flat_map(children);
-    all.filter(is_parser).collect()
 }
 
 #[test]

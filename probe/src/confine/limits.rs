@@ -18,6 +18,9 @@ const CODE_FINDER_MEMORY_BYTES: u64 = PARSER_MEMORY_BYTES + (2 << 30);
 /// the samples of a file may take 2 GiB, and what is made of them is in memory as well.
 const COMMAND_MEMORY_BYTES: u64 = 8 << 30;
 
+/// Maximum size of the recording that a parser makes of another one.
+pub const RECORDING_BYTES: u64 = 1 << 30;
+
 /// Maximum CPU time of such a command in seconds. The largest recordings take one or two minutes.
 const COMMAND_CPU: u64 = 1200;
 
@@ -39,12 +42,12 @@ pub fn of_unpacker() {
 /// Limits the calling process, a parser, which parses files one after the other: its CPU time has a
 /// limit for each file ([`crate::files`]).
 pub fn of_parser() {
-    parses_up_to(PARSER_MEMORY_BYTES);
+    parses_up_to(PARSER_MEMORY_BYTES, FILE_BYTES);
 }
 
 /// Limits the calling process, a parser that finds code, in the same way.
 pub fn of_code_finder() {
-    parses_up_to(CODE_FINDER_MEMORY_BYTES);
+    parses_up_to(CODE_FINDER_MEMORY_BYTES, FILE_BYTES);
 }
 
 /// Limits the calling process, which does one command on recordings.
@@ -55,9 +58,14 @@ pub fn of_command() {
     set(Resource::Core, 0);
 }
 
-fn parses_up_to(memory_bytes: u64) {
+/// Limits the calling process, a parser that reads one recording.
+pub fn of_recording_reader() {
+    parses_up_to(COMMAND_MEMORY_BYTES, RECORDING_BYTES);
+}
+
+fn parses_up_to(memory_bytes: u64, file_bytes: u64) {
     set_memory(memory_bytes);
-    set(Resource::Fsize, FILE_BYTES);
+    set(Resource::Fsize, file_bytes);
     set(Resource::Core, 0);
 }
 

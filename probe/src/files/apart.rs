@@ -272,13 +272,8 @@ fn perform(request: &Request<'_>, terms: &Terms) -> Result<Reply, Reason> {
         Request::Unpack { .. } => of_targets().perform(request),
         Request::Beneath { .. } => {
             let reply = of_user().with_remote(terms.remote).perform(request)?;
-            let file = reply.file.ok_or(Reason::FileGone)?;
-            let file = File::from(file);
-            let file = is_program(&file).then_some(file).ok_or(Reason::Refused)?;
-            Ok(Reply {
-                file: Some(file.into()),
-                ..reply
-            })
+            let file = reply.file.as_ref().ok_or(Reason::FileGone)?;
+            is_program(file).then_some(reply).ok_or(Reason::Refused)
         }
         _ => Err(Reason::Refused),
     }

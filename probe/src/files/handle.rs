@@ -2,14 +2,14 @@
 
 use super::answer::{MORE, Waiting};
 use super::message::Terms;
-use super::parsers::{Parsers, may_have};
+use super::parsers::{Parsers, is_program, may_have};
 use super::patience::{Patience, PatienceByUser};
 use super::pool::{Failed, IDLE_MAX, Pool};
 use super::spawner::For;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use symbolize::files::{Order, Proxy, Reply, Request};
-use symbolize::{Reason, RemoteFiles, Writers};
+use symbolize::files::{Order, Proxy, Reply, Request, Work};
+use symbolize::{Reason, RemoteFiles};
 
 /// Access to files for one thread, or for several that do the same work.
 #[derive(Debug)]
@@ -89,20 +89,23 @@ fn user_of(request: &Request<'_>) -> Option<u32> {
 }
 
 impl Handle {
-    /// Performs a request of a parser that works on a file of these writers: opens an ELF file that
-    /// the parser may have, or unpacks what is packed in one.
+    /// Performs a request of a parser that works on an order: opens an ELF file that the parser may
+    /// have, or unpacks what is packed in one. For a recording of the user it may have those that the
+    /// user could open.
     fn perform_for_parser(
         &self,
         request: &Request<'_>,
         terms: &Terms,
-        writers: &Writers,
+        order: &Order<'_>,
     ) -> Result<Reply, Reason> {
         match request {
             Request::Unpack { .. } => self.pool.unpack(request),
             Request::Beneath { .. } => {
                 let reply = self.perform(request, terms.remote)?;
-                let file = reply.file.as_ref();
-                let may = file.is_some_and(|file| may_have(file, writers));
+                let is_of_user = order.work == Work::Recordings && self.for_whom == For::User;
+                let may = reply.file.as_ref().is_some_and(|file| {
+                    may_have(file, &order.writers) || is_of_user && is_program(file)
+                });
                 may.then_some(reply).ok_or(Reason::Refused)
             }
             _ => Err(Reason::Refused),
@@ -117,7 +120,7 @@ impl Proxy for Handle {
 
     fn parse(&self, order: &Order<'_>) -> Option<Result<Reply, Reason>> {
         Some(self.parsers.perform(order, &|request, terms| {
-            self.perform_for_parser(request, terms, &order.writers)
+            self.perform_for_parser(request, terms, order)
         }))
     }
 

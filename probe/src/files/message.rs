@@ -36,7 +36,7 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 10] = [
+const WORKS: [&str; 11] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
@@ -46,6 +46,7 @@ const WORKS: [&str; 10] = [
     Work::Code.name(),
     Work::Facts.name(),
     Work::Sites.name(),
+    Work::Recordings.name(),
     READING_HEADERS,
 ];
 

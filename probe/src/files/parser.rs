@@ -1,6 +1,7 @@
 //! A process that parses untrusted files, one after the other. It opens no files: it requests those
 //! that it was not given, such as a debug file that a file names.
 
+use super::GIVER;
 use super::message::{Task, Terms, Word, read_order, read_word, write_request, write_word};
 use super::mistakes::Mistakes;
 use super::socket::{Inbox, send};
@@ -24,8 +25,17 @@ const UNUSED: Duration = Duration::from_secs(30);
 /// How often what is unused is looked for while there are orders.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Makes the unwind table that an order asks for, in the form of the walk.
-pub type TableMaker = fn(&[u8], Vec<OwnedFd>, &Files) -> Result<Reply, Reason>;
+/// Does what an order asks for, with its message and files.
+pub type Maker = fn(&[u8], Vec<OwnedFd>, &Files) -> Result<Reply, Reason>;
+
+/// What parsers do that [`Parser`] does not know.
+#[derive(Debug, Clone, Copy)]
+pub struct Makers {
+    /// Makes an unwind table, in the form of the walk.
+    pub table: Maker,
+    /// Reads a recording, and makes one of our own format of it.
+    pub recording: Maker,
+}
 
 /// The other end of the socket, which sends orders and performs requests.
 #[derive(Debug)]
@@ -36,9 +46,10 @@ pub struct Giver {
 
 /// Serves orders until the other end closes, or a fault was detected: the state that it left is not
 /// relied upon.
-pub fn serve(socket: OwnedFd, make_table: TableMaker) {
+pub fn serve(socket: OwnedFd, makers: Makers) {
     std::panic::set_hook(Box::new(faults::note_place));
     let giver = Arc::new(Giver::new(socket.into()));
+    _ = GIVER.set(giver.clone());
     let (parser, way) = (Parser::default(), Files::by(giver.clone()));
     let mut mistakes = Mistakes::default();
     let mut looked = Instant::now();
@@ -54,7 +65,8 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
                     _ = rustix::process::setpriority_process(None, nice);
                 }
                 faults::catch(work.name(), || match work {
-                    Work::Tables | Work::WantedTables => make_table(message, files, &way),
+                    Work::Tables | Work::WantedTables => (makers.table)(message, files, &way),
+                    Work::Recordings => (makers.recording)(message, files, &way),
                     work => parser.perform(work, file, files, message, &way),
                 })
             }
@@ -88,7 +100,8 @@ fn nice(work: Work) -> Option<i32> {
         | Work::Python
         | Work::Code
         | Work::Facts
-        | Work::Sites => None,
+        | Work::Sites
+        | Work::Recordings => None,
         Work::Tables => Some(5),
         Work::Lines => Some(19),
     }

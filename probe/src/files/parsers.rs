@@ -39,10 +39,13 @@ const GIVEN_UP_MAX: usize = 256;
 /// Maximum CPU time for one order: more than any useful work takes.
 const CPU: Duration = Duration::from_secs(20);
 
+/// The same for a recording. The largest ones take one or two minutes.
+const CPU_OF_RECORDING: Duration = Duration::from_secs(300);
+
 /// Maximum time for one order by the clock, on a machine that is too busy to give it the CPU time.
 const TIME: Duration = Duration::from_secs(120);
 
-/// Maximum time by the clock for work of low priority.
+/// Maximum time by the clock for work of low priority, and for recordings.
 const TIME_BEHIND_OTHERS: Duration = Duration::from_secs(1200);
 
 /// How often the CPU time of an order is checked.
@@ -122,6 +125,12 @@ impl Parsers {
                 Ok(Err(Reason::Mistake)) => {
                     self.end(order, Some(&parser));
                     return Err(Reason::Mistake);
+                }
+                Ok(reply) if order.work == Work::Recordings => {
+                    // A recording must not have a say in what is read of another one, and all of a
+                    // user's have the same writers.
+                    self.end(order, Some(&parser));
+                    return reply;
                 }
                 Ok(reply) => {
                     self.give_back(order, parser);
@@ -233,6 +242,7 @@ impl Parsers {
 fn for_whom(work: Work) -> For {
     match work {
         Work::Code | Work::Sites => For::FindingCode,
+        Work::Recordings => For::ReadingRecordings,
         Work::Names
         | Work::Lines
         | Work::Tables
@@ -240,6 +250,15 @@ fn for_whom(work: Work) -> For {
         | Work::JitNames
         | Work::Python
         | Work::Facts => For::Parsing,
+    }
+}
+
+/// Maximum CPU time for one order of such work.
+fn cpu(work: Work) -> Duration {
+    if work == Work::Recordings {
+        CPU_OF_RECORDING
+    } else {
+        CPU
     }
 }
 
@@ -253,7 +272,7 @@ fn time(work: Work) -> Duration {
         | Work::Code
         | Work::Facts
         | Work::Sites => TIME,
-        Work::Tables | Work::Lines => TIME_BEHIND_OTHERS,
+        Work::Tables | Work::Lines | Work::Recordings => TIME_BEHIND_OTHERS,
     }
 }
 
@@ -263,7 +282,9 @@ fn patience(work: Work) -> Duration {
     match work {
         Work::Names | Work::Lines | Work::JitNames | Work::Code | Work::Sites => PATIENCE,
         // Such a parser keeps nothing of one file that would help with the next.
-        Work::Tables | Work::WantedTables | Work::Python | Work::Facts => Duration::ZERO,
+        Work::Tables | Work::WantedTables | Work::Python | Work::Facts | Work::Recordings => {
+            Duration::ZERO
+        }
     }
 }
 
@@ -279,11 +300,15 @@ pub fn may_have(file: &OwnedFd, for_file_of: &Writers) -> bool {
         let metadata = file.metadata();
         metadata.is_ok_and(|metadata| Writers::by_mode(&metadata).are_root_or_us())
     };
-    is_program(&file) && (is_ours() || is_theirs())
+    is_elf(&file) && (is_ours() || is_theirs())
 }
 
 /// Whether a file is an ELF file and no core dump.
-pub fn is_program(file: &File) -> bool {
+pub fn is_program(file: &OwnedFd) -> bool {
+    file.try_clone().is_ok_and(|file| is_elf(&File::from(file)))
+}
+
+fn is_elf(file: &File) -> bool {
     let mut header = [0; 18];
     let is_read = file.read_exact_at(&mut header, 0).is_ok();
     let is_core = header.ends_with(&[CORE_FILE, 0]) || header.ends_with(&[0, CORE_FILE]);
@@ -311,7 +336,8 @@ impl ParsersState {
     }
 
     fn give_up(&mut self, order: &Order<'_>, now: Instant) {
-        self.failed += 1;
+        // Who names a recording is told at once.
+        self.failed += u64::from(order.work != Work::Recordings);
         if self.given_up.len() == GIVEN_UP_MAX {
             self.given_up.pop_front();
         }
@@ -336,7 +362,8 @@ impl Parser {
         loop {
             let now = Instant::now();
             if now >= look {
-                if now - begun > time(order.work) || cpu_time().saturating_sub(cpu_before) > CPU {
+                let used = cpu_time().saturating_sub(cpu_before);
+                if now - begun > time(order.work) || used > cpu(order.work) {
                     return Err(Failed::InTime);
                 }
                 look = now + LOOK_EVERY;

@@ -2,7 +2,7 @@
 //! it never waits for anything but orders.
 
 use super::answer::{MORE, Waiting};
-use super::parser::{self, TableMaker};
+use super::parser::{self, Makers};
 use super::reader;
 use super::socket::{Inbox, send};
 use crate::confine::{self, Filter};
@@ -37,6 +37,7 @@ const SPAWN_FOR_USER: u32 = u32::MAX - 1;
 const SPAWN_UNPACKING: u32 = u32::MAX - 2;
 const SPAWN_PARSING: u32 = u32::MAX - 3;
 const SPAWN_FINDING_CODE: u32 = u32::MAX - 4;
+const SPAWN_READING_RECORDINGS: u32 = u32::MAX - 5;
 const END: u32 = u32::MAX;
 
 /// The rights that a reader has when it opens files.
@@ -52,6 +53,15 @@ pub enum For {
     Parsing,
     /// None either: it parses files that a user wants to see the code of, and may take more memory.
     FindingCode,
+    /// None either: it reads one recording, and may take as much memory as a command on recordings.
+    ReadingRecordings,
+}
+
+impl For {
+    /// Whether such a process has no rights, and works on files that it is given.
+    fn opens_nothing(self) -> bool {
+        !matches!(self, For::Targets | For::User)
+    }
 }
 
 /// proftop's end of the spawner.
@@ -76,7 +86,7 @@ pub struct Spawned {
 }
 
 /// Forks the spawner.
-pub fn start(make_table: TableMaker) -> io::Result<Spawner> {
+pub fn start(makers: Makers) -> io::Result<Spawner> {
     // Determined here once, so that all forked processes have it: they start no programs.
     UserRights::current();
     let (ours, theirs) = UnixStream::pair()?;
@@ -98,7 +108,7 @@ pub fn start(make_table: TableMaker) -> io::Result<Spawner> {
             begin(&theirs, parent)?;
             // The spawner is ready from here on.
             send(&theirs, b"ready", &[])?;
-            apply(&theirs, make_table);
+            apply(&theirs, makers);
             Ok(())
         }),
     }
@@ -114,6 +124,7 @@ impl Spawner {
             For::Unpacking => SPAWN_UNPACKING,
             For::Parsing => SPAWN_PARSING,
             For::FindingCode => SPAWN_FINDING_CODE,
+            For::ReadingRecordings => SPAWN_READING_RECORDINGS,
         };
         send(&self.socket, &order.to_le_bytes(), &[theirs.as_fd()])?;
         self.late += 1;
@@ -179,19 +190,19 @@ struct Readers {
     /// Readers whose end was not seen yet.
     all: HashSet<Pid>,
     killed: HashSet<Pid>,
-    make_table: TableMaker,
+    makers: Makers,
 }
 
 /// Performs orders until the other end orders the end, or is closed. An order is the pid of a
 /// reader to kill, or one of the numbers above.
-fn apply(orders: &UnixStream, make_table: TableMaker) {
+fn apply(orders: &UnixStream, makers: Makers) {
     let mut inbox = Inbox::default();
     let mut readers = Readers {
         filter: Filter::of_reader(),
         without_files: Filter::without_files(),
         all: HashSet::new(),
         killed: HashSet::new(),
-        make_table,
+        makers,
     };
     loop {
         let wake = (!readers.killed.is_empty()).then(|| Instant::now() + REAP);
@@ -204,14 +215,19 @@ fn apply(orders: &UnixStream, make_table: TableMaker) {
         };
         match order.first_chunk().map(|order| u32::from_le_bytes(*order)) {
             Some(
-                order @ (SPAWN | SPAWN_FOR_USER | SPAWN_UNPACKING | SPAWN_PARSING
-                | SPAWN_FINDING_CODE),
+                order @ (SPAWN
+                | SPAWN_FOR_USER
+                | SPAWN_UNPACKING
+                | SPAWN_PARSING
+                | SPAWN_FINDING_CODE
+                | SPAWN_READING_RECORDINGS),
             ) => {
                 let for_whom = match order {
                     SPAWN => For::Targets,
                     SPAWN_UNPACKING => For::Unpacking,
                     SPAWN_PARSING => For::Parsing,
                     SPAWN_FINDING_CODE => For::FindingCode,
+                    SPAWN_READING_RECORDINGS => For::ReadingRecordings,
                     _ => For::User,
                 };
                 let socket = files.into_iter().next();
@@ -239,7 +255,7 @@ impl Readers {
         child(|| {
             let socket = UnixStream::from(socket);
             close(orders);
-            if matches!(for_whom, For::Unpacking | For::Parsing | For::FindingCode) {
+            if for_whom.opens_nothing() {
                 confine::be_ended_first();
                 _ = rustix::thread::set_name(NAME_WITHOUT_RIGHTS);
             }
@@ -247,10 +263,8 @@ impl Readers {
             // changes its user, and the filter forbids setting it again: so it is set between the
             // two.
             match for_whom {
-                For::Targets | For::Unpacking | For::Parsing | For::FindingCode => {
-                    confine::own_nothing_if_root();
-                }
                 For::User => UserRights::current().take_on_for_files()?,
+                _ => confine::own_nothing_if_root(),
             }
             die_with(parent)?;
             match for_whom {
@@ -259,9 +273,12 @@ impl Readers {
                 For::Unpacking => confine::unpacker(self.without_files.as_ref().ok()),
                 For::Parsing => confine::parser(self.without_files.as_ref().ok()),
                 For::FindingCode => confine::code_finder(self.without_files.as_ref().ok()),
+                For::ReadingRecordings => confine::recording_reader(),
             }
             match for_whom {
-                For::Parsing | For::FindingCode => parser::serve(socket.into(), self.make_table),
+                For::Parsing | For::FindingCode | For::ReadingRecordings => {
+                    parser::serve(socket.into(), self.makers);
+                }
                 For::Targets | For::User | For::Unpacking => reader::serve(&socket),
             }
             Ok(())

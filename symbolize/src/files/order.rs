@@ -29,11 +29,13 @@ pub enum Work {
     Facts,
     /// Functions that may be probed: their instructions and types.
     Sites,
+    /// Recordings that a user names.
+    Recordings,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 9] = [
+    pub const ALL: [Work; 10] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
@@ -43,6 +45,7 @@ impl Work {
         Work::Code,
         Work::Facts,
         Work::Sites,
+        Work::Recordings,
     ];
 
     /// Name of the task, for error messages.
@@ -56,6 +59,7 @@ impl Work {
             Work::Code => "finding code",
             Work::Facts => "finding out what a file offers",
             Work::Sites => "looking for functions to probe",
+            Work::Recordings => "reading recordings",
         }
     }
 }

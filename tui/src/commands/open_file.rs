@@ -4,10 +4,12 @@ use super::input::{Input, limits, unread};
 use super::resolve::{Places, name_frames};
 use crate::failure::Failure;
 use engine::snapshot::Lacks;
+use probe::confine::{self, Duty};
 use profile::formats::{self, FormatError, pft};
 use profile::{Limits, Store, TimeRange, View};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 /// A recording, and sentences about what is missing from it.
@@ -83,6 +85,32 @@ pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
 /// Reads a recording that proftop has made from a stream, until its end.
 pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
     read_metric(input, None, &Places::default())
+}
+
+/// Reads what a process without rights has made of a recording, which is one of our own, on a thread
+/// that has given up the rights that sampling takes. An error is a sentence.
+pub fn read_made(mut made: Box<dyn Read + Send>) -> Result<Opened, String> {
+    let read = || {
+        confine::thread(Duty::Parsing);
+        faults::catch("reading what was made of a recording", || {
+            let mut start = [0; pft::MAGIC.len()];
+            made.read_exact(&mut start).map_err(FormatError::from)?;
+            if start != pft::MAGIC {
+                return Err(FormatError::Unknown);
+            }
+            read_all(Box::new(io::Cursor::new(start).chain(made)))
+        })
+    };
+    let reader = thread::Builder::new().name("reader".into());
+    let read = thread::scope(|scope| {
+        let reader = reader.spawn_scoped(scope, read);
+        reader.map(|reader| reader.join().expect("panics are caught"))
+    });
+    match read {
+        Ok(Ok(opened)) => opened.map_err(|error| error.to_string()),
+        Ok(Err(fault)) => Err(fault.to_string()),
+        Err(error) => Err(format!("cannot start a thread: {error}")),
+    }
 }
 
 /// Reads a stream with the metric of this name. None means the first one.

@@ -16,11 +16,9 @@ use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
 use engine::{Command, Consent, Schedule};
 use probe::channel::Sender;
 use probe::child::{RunningCommand, StartError};
-use probe::confine::{self, Duty};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
-use std::thread;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -381,25 +379,8 @@ impl OpenBaseline {
             &apart::descriptors([&input], places.descriptors()),
             move || apart::recording(&open_file::open(input, &places)?.view),
         )?;
-        let read = thread::scope(|scope| {
-            let read = || {
-                confine::thread(Duty::Parsing);
-                faults::catch("reading the baseline", || {
-                    let recording = Box::new(io::Cursor::new(made.bytes));
-                    open_file::read_all(recording).map_err(|error| input::unread(&name, &error))
-                })
-            };
-            let reader = thread::Builder::new().name("reader".into());
-            let reader = reader.spawn_scoped(scope, read);
-            reader.map(|reader| reader.join().expect("panics are caught"))
-        });
-        let opened = match read {
-            Ok(Ok(opened)) => opened?,
-            Ok(Err(fault)) => return Err(Failure::failed(fault.to_string())),
-            Err(error) => {
-                return Err(Failure::failed(format!("cannot start a thread: {error}")));
-            }
-        };
+        let opened = open_file::read_made(Box::new(io::Cursor::new(made.bytes)))
+            .map_err(|why| Failure::failed(format!("cannot read {name}: {why}")))?;
         match opened.view.end_ns() {
             Some(_) => Ok(Baseline::of_file(opened.view, format!("all of {name}"))),
             None => Err(Failure::failed(format!(

@@ -54,6 +54,22 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
+/// Returns the processes without rights that the process which forks readers has forked.
+pub fn parsers_of(pid: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let listed = listed.unwrap_or_default();
+        let listed = listed.split_whitespace();
+        listed.filter_map(|pid| pid.parse().ok()).collect()
+    };
+    let is_parser = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim() == "proftop-parser")
+    };
+    let all = children(pid).into_iter().flat_map(children);
+    all.filter(is_parser).collect()
+}
+
 /// Returns whether the rights to sample are there. Prints it if they are missing.
 pub fn can_sample() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();

@@ -2,7 +2,7 @@
 
 use crate::batch::BatchReport;
 use crate::commands::resolve::Places;
-use crate::commands::{open_file, recorded};
+use crate::commands::{recorded, recording_order};
 use crate::user_files::UserFiles;
 use crate::words::{markdown, text};
 use engine::snapshot::{Asked, Recording, Snapshot};
@@ -94,8 +94,8 @@ impl Samples {
         }
     }
 
-    /// Reads a recording with the rights of the user who started the server, because a client may
-    /// name any file.
+    /// Opens a recording with the rights of the user who started the server, because a client may
+    /// name any file, and has it read.
     fn read(&mut self, path: &Path, metric: Option<&str>) -> Result<Lot, String> {
         let shown = text::cut_middle(&path.to_string_lossy(), NAME_CELLS).into_owned();
         let why = |error: &dyn std::fmt::Display| format!("cannot read that file: {error}");
@@ -113,7 +113,7 @@ impl Samples {
         if let Some((_, lot)) = self.files.iter().find(|(known, _)| *known == key) {
             return Ok(lot.clone());
         }
-        let opened = open_file::read_metric(Box::new(file), metric, &Places::of_this_machine())
+        let opened = recording_order::read(file, metric, &Places::of_this_machine())
             .map_err(|error| why(&error))?;
         let selection = opened
             .view

@@ -23,6 +23,16 @@ impl KernelFiles {
         }
     }
 
+    /// The files that another process has opened.
+    pub fn of(notes: Vec<u8>, kallsyms: Option<File>) -> Self {
+        KernelFiles { notes, kallsyms }
+    }
+
+    /// Returns the ELF notes of the kernel, which have its build-id.
+    pub fn notes(&self) -> &[u8] {
+        &self.notes
+    }
+
     /// Returns the open file; `None` if the kernel does not have it.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.kallsyms.as_ref().map(File::as_fd)

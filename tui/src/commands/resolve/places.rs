@@ -84,6 +84,33 @@ impl Places {
         root.into_iter().chain(self.kernel.descriptor())
     }
 
+    /// Encodes the places of this machine for another process, which gets [`Places::descriptors`] as
+    /// well. What was listed below directories is left out.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend([
+            u8::from(self.root.is_some()),
+            u8::from(self.kernel.descriptor().is_some()),
+        ]);
+        let notes = self.kernel.notes();
+        out.extend((notes.len() as u32).to_le_bytes());
+        out.extend(notes);
+    }
+
+    /// Decodes places that [`Places::write`] has encoded, and leaves the bytes behind them. `None` if
+    /// they are malformed.
+    pub fn told(bytes: &mut &[u8], mut files: impl Iterator<Item = OwnedFd>) -> Option<Self> {
+        let (&[has_root, has_symbols], rest) = bytes.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (notes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        *bytes = rest;
+        let mut next = |is_there: u8| if is_there == 0 { None } else { files.next() };
+        Some(Self {
+            root: next(has_root),
+            kernel: KernelFiles::of(notes.to_vec(), next(has_symbols).map(File::from)),
+            ..Self::default()
+        })
+    }
+
     /// Returns what the running kernel tells of itself.
     pub fn kernel(&self) -> &KernelFiles {
         &self.kernel
