@@ -542,38 +542,39 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
     (answers, waiting)
 }
 
-/// Returns this kernel's vDSO, for the kind of process that the place says.
-fn vdso(place: &NamedBy) -> Result<Vdso, Reason> {
-    let vdso = match place {
-        NamedBy::NarrowVdso(None) => return Err(Reason::FileGone),
-        NamedBy::NarrowVdso(Some(image)) => Vdso::from_image(image[..].into()),
-        _ => Vdso::load(),
-    };
-    vdso.map_err(|error| error.reason())
-}
-
 /// Names all frames of a module that is not made at run time, in the order of the request.
 fn name_all(request: &Request, symbolizer: &Symbolizer) -> Result<Vec<Answer>, Mistaken> {
     let each = |name: &dyn Fn(u64) -> Result<String, Reason>| {
         let answer = |(frame, address): &(FrameId, u64)| Answer::new(*frame, name(*address));
         request.frames.iter().map(answer).collect()
     };
+    let offsets = || -> Vec<FileOffset> {
+        let offsets = request.frames.iter();
+        offsets.map(|(_, offset)| FileOffset(*offset)).collect()
+    };
     Ok(match &request.module.place {
         NamedBy::Kernel => name_in_kernel(request, symbolizer),
-        NamedBy::Vdso | NamedBy::NarrowVdso(_) => match vdso(&request.module.place) {
+        NamedBy::Vdso => match Vdso::load() {
             Ok(vdso) => {
                 request.module.comes_from(Origin::Vdso);
                 each(&|address| Ok(shown(vdso.find(FileOffset(address))?.name)))
             }
+            Err(error) => each(&|_| Err(error.reason())),
+        },
+        NamedBy::NarrowVdso(None) => each(&|_| Err(Reason::FileGone)),
+        NamedBy::NarrowVdso(Some(image)) => match symbolizer.image_names(image, &offsets()) {
+            Ok(names) => {
+                request.module.comes_from(Origin::Vdso);
+                name_in_file(request, names)
+            }
+            Err(Reason::Mistake) => return Err(Mistaken),
             Err(reason) => each(&|_| Err(reason)),
         },
         NamedBy::Vsyscall => {
             each(&|address| symbolize::vdso::find_vsyscall(FileOffset(address)).map(str::to_string))
         }
         NamedBy::File { unreadable, .. } => {
-            let offsets = request.frames.iter();
-            let offsets: Vec<_> = offsets.map(|(_, offset)| FileOffset(*offset)).collect();
-            let names = |source: FileSource<'_>| symbolizer.names(&source, &offsets);
+            let names = |source: FileSource<'_>| symbolizer.names(&source, &offsets());
             match request.module.with_source(names) {
                 Some(Ok(names)) => {
                     request.module.comes_from(names.origin);

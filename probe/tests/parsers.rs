@@ -22,7 +22,7 @@ use symbolize::parser::python_order;
 use symbolize::python::PythonFile;
 use symbolize::revision::Revision;
 use symbolize::sites::{Placed, Refusal, Wish};
-use symbolize::{ElfSymbols, FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
+use symbolize::{ElfSymbols, FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer, Vdso};
 use test_support::{Random, compile, run_tool, wait_until};
 
 /// Number of processes that are killed, in each way.
@@ -80,6 +80,7 @@ fn main() {
         return;
     }
     headers_are_the_same_whoever_reads_them();
+    images_while_they_are_killed();
     python_is_the_same_whoever_looks_for_it(&own);
     a_reader_that_does_not_answer_costs_one_file(&own);
     let mut again = Command::new(&own);
@@ -412,6 +413,64 @@ fn functions_to_probe_while_they_are_killed(program: &Path) {
     assert!(whole > 0);
     // A later try works.
     assert_eq!(sites(&parsed(), program), Ok(right));
+}
+
+/// Checks that names in an image that was read from memory are right or missing, and that a hostile
+/// image is harmless.
+fn images_while_they_are_killed() {
+    let image = Vdso::image().expect("this process has one");
+    let offsets: Vec<_> = (0..image.len() as u64)
+        .step_by(16)
+        .map(FileOffset)
+        .collect();
+    let plain = Symbolizer::new();
+    let right = plain.image_names(&image, &offsets).expect("an ELF file");
+    assert!(named(&right) > 10, "{}", named(&right));
+    let ask = || parsed().image_names(&image, &offsets);
+    right_or_refused("names of an image", &right, ask);
+    let mut random = Random::new(5);
+    for _ in 0..50 {
+        let mut hostile = image.to_vec();
+        for _ in 0..20 {
+            let at = random.below(hostile.len() as u64) as usize;
+            hostile[at] = random.below(256) as u8;
+        }
+        hostile.truncate(random.below(2 * image.len() as u64) as usize);
+        let names = plain.image_names(&hostile, &offsets);
+        assert_eq!(parsed().image_names(&hostile, &offsets), names);
+    }
+}
+
+/// Asks again and again while parsers are killed: each answer is right, or there is none.
+fn right_or_refused<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    right: &T,
+    ask: impl Fn() -> Result<T, Reason>,
+) {
+    let begin = Instant::now();
+    assert_eq!(ask().as_ref(), Ok(right));
+    let undisturbed = begin.elapsed();
+    all_are_confined();
+    let (mut whole, mut refused) = (0, 0);
+    while_they_are_killed(KILLS / 4, undisturbed, |killed| {
+        while killed.load(Ordering::Relaxed) < KILLS / 4 {
+            match ask() {
+                Ok(answer) => {
+                    assert_eq!(&answer, right);
+                    whole += 1;
+                }
+                Err(reason) => {
+                    assert_eq!(reason, Reason::Refused);
+                    refused += 1;
+                }
+            }
+        }
+    });
+    println!(
+        "{} killed: {whole} times all {what}, {refused} times none",
+        KILLS / 4
+    );
+    assert!(whole > 0);
 }
 
 /// Checks that every file has its table, or a reason for having none.

@@ -2,6 +2,7 @@
 //! read once. It starts no thread and has no global state.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -184,6 +185,17 @@ impl Symbolizer {
             return names;
         }
         let (_, symbols) = self.find(source)?;
+        Ok(names::of(&symbols, offsets))
+    }
+
+    /// Looks up names at places of an ELF image that was read from a process's memory, in their order.
+    /// If there are parser processes, one of them reads it. Nothing of it is kept.
+    pub fn image_names(&self, image: &[u8], offsets: &[FileOffset]) -> Result<FileNames, Reason> {
+        if self.way.has_parsers() {
+            let opened = OpenedFile::of_image(image).map_err(|error| io_reason(&error))?;
+            return opened.names(&FileSource::new(Path::new("")), &self.way, offsets);
+        }
+        let symbols = ElfSymbols::from_bytes(image.into()).map_err(|error| error.reason())?;
         Ok(names::of(&symbols, offsets))
     }
 

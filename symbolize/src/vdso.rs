@@ -12,8 +12,7 @@ use crate::{ElfSymbols, FileOffset, OpenError, Reason, Symbol};
 /// Maximum size. It has two pages of code; other architectures may have more.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
 
-/// The vDSO of the running kernel, for 64-bit processes unless it was made from an image: 32-bit
-/// processes have another one.
+/// The vDSO of the running kernel, for 64-bit processes: 32-bit processes have another one.
 #[derive(Debug)]
 pub struct Vdso(ElfSymbols);
 
@@ -27,11 +26,6 @@ impl Vdso {
     /// Reads the vDSO that the kernel has mapped into this process.
     pub fn load() -> Result<Vdso, OpenError> {
         ElfSymbols::from_bytes(Vdso::image()?).map(Vdso)
-    }
-
-    /// Uses a vDSO that was read from a process's memory.
-    pub fn from_image(image: Box<[u8]>) -> Result<Vdso, OpenError> {
-        ElfSymbols::from_bytes(image).map(Vdso)
     }
 
     /// Copies the ELF file from our own memory.

@@ -1,10 +1,13 @@
 //! A file on the asking side: open, and with a number by which the parser caches it.
 
 use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::answer;
 use super::known::KnownNames;
@@ -38,6 +41,18 @@ impl OpenedFile {
             beside: OnceLock::new(),
             known: Mutex::default(),
         }
+    }
+
+    /// Makes a file in memory of an ELF image that was read from a process's memory. The process may
+    /// have written to it, whoever owns the process, and it has no debug file.
+    pub fn of_image(image: &[u8]) -> io::Result<OpenedFile> {
+        let mut file = File::from(memfd_create("proftop-image", MemfdFlags::CLOEXEC)?);
+        file.write_all(image)?;
+        Ok(OpenedFile {
+            writers: Writers::UNKNOWN,
+            beside: OnceLock::from(None),
+            ..OpenedFile::new(file)
+        })
     }
 
     /// The file itself.
