@@ -18,7 +18,7 @@ use symbolize::files::READING_HEADERS;
 use symbolize::object::Summary;
 use symbolize::parser::CodeAnswer;
 use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
-use symbolize::parser::python_order;
+use symbolize::parser::{archive_order, python_order};
 use symbolize::python::PythonFile;
 use symbolize::revision::Revision;
 use symbolize::sites::{Placed, Refusal, Wish};
@@ -99,6 +99,7 @@ fn main() {
         killed_at_any_moment(&program);
         lines_while_they_are_killed(&program);
         code_while_they_are_killed(&program);
+        archives_while_they_are_killed(folder.path());
         functions_to_probe_while_they_are_killed(&program);
         unwind_tables_while_they_are_killed(&program);
         let mut again = Command::new(own);
@@ -438,6 +439,50 @@ fn images_while_they_are_killed() {
         hostile.truncate(random.below(2 * image.len() as u64) as usize);
         let names = plain.image_names(&hostile, &offsets);
         assert_eq!(parsed().image_names(&hostile, &offsets), names);
+    }
+}
+
+/// Checks that texts in archives are right or missing, and that a hostile archive is harmless.
+fn archives_while_they_are_killed(folder: &Path) {
+    let archive = folder.join("app.pyz");
+    let make = "import sys, zipfile\n\
+                with zipfile.ZipFile(sys.argv[1], 'w', zipfile.ZIP_DEFLATED) as archive:\n    \
+                for n in range(3000): archive.writestr(f'shop/cart_{n}.py', f'total = {n}\\n' * n)";
+    let mut python = Command::new("python3");
+    if run_tool(python.args(["-c", make]).arg(&archive)).is_none() {
+        return;
+    }
+    let text = b"total = 2999\n".repeat(2999);
+    let max = text.len() as u64;
+    let find = |path: &Path, member: &str, max: u64, way: &Files| {
+        let file = fs::File::open(path).expect("it is there");
+        archive_order::ask(file, member.as_bytes(), max, way)
+    };
+    let parsed = files::of_targets();
+    let ask = || find(&archive, "shop/cart_2999.py", max, &parsed);
+    right_or_refused("of a text", &Some(text.clone()), ask);
+    assert_eq!(find(&archive, "shop/none.py", max, &parsed), Ok(None));
+    let too_long = find(&archive, "shop/cart_2999.py", max - 1, &Files::default());
+    assert!(too_long.is_err());
+    assert_eq!(
+        find(&archive, "shop/cart_2999.py", max - 1, &parsed),
+        too_long
+    );
+    let (bytes, hostile) = (
+        fs::read(&archive).expect("it is there"),
+        folder.join("bad.pyz"),
+    );
+    let mut random = Random::new(9);
+    for _ in 0..50 {
+        let mut bytes = bytes.clone();
+        // The directory is at the end.
+        let near_end = |random: &mut Random| bytes.len() - 1 - random.below(300_000) as usize;
+        for at in [0; 20].map(|_| near_end(&mut random)) {
+            bytes[at] = random.below(256) as u8;
+        }
+        fs::write(&hostile, &bytes).expect("a file");
+        let here = find(&hostile, "shop/cart_2999.py", max, &Files::default());
+        assert_eq!(find(&hostile, "shop/cart_2999.py", max, &parsed), here);
     }
 }
 

@@ -10,6 +10,7 @@
 //! probes     ── FileSites ─── Order: an open file, a name ─► functions, instructions, types
 //! doctor     ── facts_order ─ Order: an open file ─────────► what it offers
 //! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
+//! code view  ── archive_order Order: an open zip archive ──► source text
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
 //! mcp        ── recording_order Order: an open recording ──► a recording of ours, as a file in memory
 //! ```
@@ -46,6 +47,7 @@
 //! | `any_answer` | checks of decoding, for random bytes |
 //! | `file_facts` | what a file offers: names, and stacks that can be walked |
 //! | `facts_order` | a question for that, and its answer |
+//! | `archive_order` | a question for a member of a zip archive, and its answer |
 //! | `python_order` | a question about Python in a file, and its answer |
 //! | `table_order` | encoding of a question for the unwind table of a file |
 //! | `recording_order` | has a recording read |
@@ -59,6 +61,7 @@
 
 mod answer;
 mod any_answer;
+pub mod archive_order;
 mod chain;
 mod code_answer;
 mod code_names;
@@ -183,6 +186,7 @@ impl Parser {
             }
             Work::Python => python_order::answer(message, files),
             Work::Facts => facts_order::answer(message, files, way),
+            Work::Archives => archive_order::answer(message, files),
             Work::Code => {
                 let order = CodeOrder::read(message, files, way).ok_or(Reason::Refused)?;
                 self.code.answer(number, order)

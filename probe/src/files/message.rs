@@ -36,7 +36,7 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 11] = [
+const WORKS: [&str; 12] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
@@ -47,6 +47,7 @@ const WORKS: [&str; 11] = [
     Work::Facts.name(),
     Work::Sites.name(),
     Work::Recordings.name(),
+    Work::Archives.name(),
     READING_HEADERS,
 ];
 

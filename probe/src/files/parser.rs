@@ -101,7 +101,8 @@ fn nice(work: Work) -> Option<i32> {
         | Work::Code
         | Work::Facts
         | Work::Sites
-        | Work::Recordings => None,
+        | Work::Recordings
+        | Work::Archives => None,
         Work::Tables => Some(5),
         Work::Lines => Some(19),
     }

@@ -249,7 +249,8 @@ fn for_whom(work: Work) -> For {
         | Work::WantedTables
         | Work::JitNames
         | Work::Python
-        | Work::Facts => For::Parsing,
+        | Work::Facts
+        | Work::Archives => For::Parsing,
     }
 }
 
@@ -271,7 +272,8 @@ fn time(work: Work) -> Duration {
         | Work::Python
         | Work::Code
         | Work::Facts
-        | Work::Sites => TIME,
+        | Work::Sites
+        | Work::Archives => TIME,
         Work::Tables | Work::Lines | Work::Recordings => TIME_BEHIND_OTHERS,
     }
 }
@@ -282,9 +284,12 @@ fn patience(work: Work) -> Duration {
     match work {
         Work::Names | Work::Lines | Work::JitNames | Work::Code | Work::Sites => PATIENCE,
         // Such a parser keeps nothing of one file that would help with the next.
-        Work::Tables | Work::WantedTables | Work::Python | Work::Facts | Work::Recordings => {
-            Duration::ZERO
-        }
+        Work::Tables
+        | Work::WantedTables
+        | Work::Python
+        | Work::Facts
+        | Work::Recordings
+        | Work::Archives => Duration::ZERO,
     }
 }
 

@@ -31,11 +31,13 @@ pub enum Work {
     Sites,
     /// Recordings that a user names.
     Recordings,
+    /// Source text in zip archives.
+    Archives,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 10] = [
+    pub const ALL: [Work; 11] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
@@ -46,6 +48,7 @@ impl Work {
         Work::Facts,
         Work::Sites,
         Work::Recordings,
+        Work::Archives,
     ];
 
     /// Name of the task, for error messages.
@@ -60,6 +63,7 @@ impl Work {
             Work::Facts => "finding out what a file offers",
             Work::Sites => "looking for functions to probe",
             Work::Recordings => "reading recordings",
+            Work::Archives => "reading archives",
         }
     }
 }

@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use symbolize::opener::our_root;
-use symbolize::source::Source;
-use symbolize::{Reason, sanitize, zip};
+use symbolize::parser::archive_order;
+use symbolize::{Reason, sanitize};
 
 /// The largest file that is read, in bytes. Larger ones are not written by people.
 const BYTES_MAX: u64 = 8 << 20;
@@ -181,7 +181,7 @@ fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
     })
 }
 
-/// Reads a file in a zip archive, as Python has it: the path continues behind that of the archive.
+/// Has a file in a zip archive read, as Python has it: the path continues behind that of the archive.
 fn read_in_archive(root: &Root, path: &Path) -> Option<SourceText> {
     let outer = path.ancestors().skip(1).take(DEPTH_MAX);
     let opened = outer.filter(|archive| archive.parent().is_some());
@@ -190,11 +190,12 @@ fn read_in_archive(root: &Root, path: &Path) -> Option<SourceText> {
         Some((archive, file.ok()?))
     })?;
     let member = path.strip_prefix(archive).ok()?.to_str()?;
-    let source = Source::file(&file).ok()?;
-    let bytes = zip::read_member(&source, member.as_bytes(), BYTES_MAX).ok()??;
+    let modified = file.metadata().ok().and_then(|m| m.modified().ok());
+    let way = probe::files::of_user();
+    let bytes = archive_order::ask(file, member.as_bytes(), BYTES_MAX, &way).ok()??;
     let text = String::from_utf8_lossy(&bytes);
     Some(SourceText {
-        modified: file.metadata().ok().and_then(|m| m.modified().ok()),
+        modified,
         ..SourceText::new(&text, root.place(path), root.words())
     })
 }
