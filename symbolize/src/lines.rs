@@ -68,10 +68,14 @@ impl Lines {
         }))
     }
 
-    /// Uses the table of a file's lines, which another process has made or loaded.
-    pub(crate) fn of_table(main: &Object, table: File) -> Result<Lines, OpenError> {
+    /// Uses the table of a file's lines that is in the cache. An error if it has another key.
+    pub(crate) fn of_table(main: &Object, table: File, key: &[u8]) -> Result<Lines, OpenError> {
+        let table = Table::from_file(table)?;
+        if table.key() != key {
+            return Err(OpenError::Damaged("a table of lines"));
+        }
         let whole = WholeTable::find(None, None);
-        whole.set(Table::from_file(table)?);
+        whole.set(table);
         Ok(Lines {
             segments: main.segments().clone(),
             table: whole,

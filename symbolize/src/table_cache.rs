@@ -4,6 +4,7 @@
 //! The cache may be lost, damaged, full or shared at any moment: then units are read again. Only
 //! its owner may read or write it, because its contents decide what profiles say.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -156,13 +157,19 @@ impl TableCache {
 
     /// Loads the table with this key, if it is not damaged.
     pub fn load(&self, key: &TableKey) -> Option<Table> {
-        let (file, _) = self.directory.open_file(&key.name, FILE_BYTES_MAX).ok()?;
-        let table = Table::from_file(file).ok();
+        let table = Table::from_file(self.open_unread(key)?).ok();
         let table = table.filter(|table| table.key() == key.as_bytes());
         if table.is_none() {
             self.reject(key);
         }
         table
+    }
+
+    /// Opens the file of the table with this key, and reads nothing of it: another process does, and
+    /// compares the key.
+    pub(crate) fn open_unread(&self, key: &TableKey) -> Option<File> {
+        let opened = self.directory.open_file(&key.name, FILE_BYTES_MAX);
+        opened.ok().map(|(file, _)| file)
     }
 
     /// Removes a table that turned out to be damaged.

@@ -3,6 +3,7 @@
 //! ```text
 //! question: `DEBUG_FILE` and a question about lines, which is which file has the debug information;
 //!     or `FUNCTION`, bytes of debug information that may be held, which files go along;
+//!     the key of the table of its lines, if that goes along;
 //!     the places where its debug files may lie; name of the function, name of the module,
 //!     offset, whether it was inlined there, bytes of code that are wanted;
 //!     or `RUN_TIME` and a question about code that was made at run time (`run_time_order`)
@@ -16,6 +17,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use crate::code::CodeQuestion;
 use crate::debug_file::DebugFiles;
+use crate::table_cache::TableKey;
 use crate::wire::{Taken, put_bytes, put_u64};
 use crate::{FileOffset, Files};
 
@@ -49,8 +51,8 @@ pub struct CodeFiles {
     pub file: File,
     /// The file with the debug information, if it is another file and was found.
     pub separate: Option<File>,
-    /// The table of all lines, if there is one.
-    pub table: Option<File>,
+    /// The table of all lines with its key, if there is one.
+    pub table: Option<(File, Vec<u8>)>,
     /// Where debug files may be.
     pub places: DebugFiles,
     /// Maximum memory of debug information.
@@ -72,7 +74,7 @@ pub struct FunctionOrder {
 pub struct CodeSubject<'a> {
     pub file: &'a File,
     pub separate: Option<&'a File>,
-    pub table: Option<&'a File>,
+    pub table: Option<(&'a File, &'a TableKey)>,
     pub places: &'a DebugFiles,
     pub debug_bytes_max: u64,
 }
@@ -94,7 +96,10 @@ pub fn write_function<'a>(
     out.push(has_separate | has_table);
     let mut files = vec![subject.file.as_fd()];
     files.extend(subject.separate.map(File::as_fd));
-    files.extend(subject.table.map(File::as_fd));
+    if let Some((table, key)) = subject.table {
+        files.push(table.as_fd());
+        put_bytes(&mut out, key.as_bytes());
+    }
     files.extend(subject.places.write(&mut out));
     put_bytes(&mut out, question.function.as_bytes());
     put_bytes(&mut out, question.module.as_bytes());
@@ -135,6 +140,10 @@ impl CodeFiles {
             }
         };
         let (separate, table) = (next(HAS_SEPARATE)?, next(HAS_TABLE)?);
+        let table = match table {
+            Some(table) => Some((table, message.bytes()?.to_vec())),
+            None => None,
+        };
         let roots = files.map(OwnedFd::from).collect();
         Some(CodeFiles {
             file,
@@ -173,6 +182,8 @@ impl FunctionOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FileId;
+    use crate::source::Source;
     use proptest::prelude::*;
 
     #[test]
@@ -181,10 +192,12 @@ mod tests {
         let table = tempfile::tempfile().expect("a file");
         let root = crate::opener::our_root().expect("a root");
         let places = DebugFiles::below(root, "/bin/program".as_ref(), Files::default());
+        let source = Source::file(&file).expect("a file");
+        let key = TableKey::of(&FileId::Go("id".into()), &source, &source).expect("a key");
         let subject = CodeSubject {
             file: &file,
             separate: None,
-            table: Some(&table),
+            table: Some((&table, &key)),
             places: &places,
             debug_bytes_max: 9,
         };
@@ -206,7 +219,9 @@ mod tests {
         let Some(CodeOrder::Function(files, order)) = read(&message) else {
             panic!("no question");
         };
-        assert!(files.separate.is_none() && files.table.is_some());
+        assert!(files.separate.is_none());
+        let told = files.table.map(|(_, key)| key);
+        assert_eq!(told.as_deref(), Some(key.as_bytes()));
         assert_eq!(files.debug_bytes_max, 9);
         assert_eq!(format!("{:?}", order.question()), format!("{question:?}"));
         for len in 0..message.len() {

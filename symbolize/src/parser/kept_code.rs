@@ -39,6 +39,8 @@ pub struct KeptCode {
 struct CodeFile {
     symbols: Mutex<ElfSymbols>,
     lines: CodeLines,
+    /// Whether the table of lines that was given along cannot be used.
+    is_table_refused: bool,
 }
 
 impl Default for KeptCode {
@@ -80,7 +82,7 @@ impl KeptCode {
         drop(symbols);
         let answer = CodeAnswer {
             no_lines: file.lines.missing(),
-            is_table_damaged: file.lines.is_table_damaged(),
+            is_table_damaged: file.is_table_refused || file.lines.is_table_damaged(),
             found,
         };
         self.files.trim(heap_bytes);
@@ -123,23 +125,31 @@ impl CodeFile {
     fn read(files: CodeFiles) -> Result<CodeFile, OpenError> {
         let object = Object::read(&files.file)?;
         let symbols = ElfSymbols::with_debug_files(object, &files.places)?;
+        let mut is_table_refused = false;
         let lines = CodeLines::new(&symbols, || {
-            let lines = read_lines(files, symbols.object());
+            let lines = read_lines(files, symbols.object(), &mut is_table_refused);
             lines.map_err(|error| error.reason())
         });
         Ok(CodeFile {
             symbols: Mutex::new(symbols),
             lines,
+            is_table_refused,
         })
     }
 }
 
-/// Reads the lines of a file: from their table if there is one, else from debug information.
-fn read_lines(files: CodeFiles, main: &Object) -> Result<Option<Arc<Lines>>, OpenError> {
-    if let Some(table) = files.table
-        && let Ok(lines) = Lines::of_table(main, table)
-    {
-        return Ok(Some(Arc::new(lines)));
+/// Reads the lines of a file: from their table if there is one that can be used, else from debug
+/// information.
+fn read_lines(
+    files: CodeFiles,
+    main: &Object,
+    is_table_refused: &mut bool,
+) -> Result<Option<Arc<Lines>>, OpenError> {
+    if let Some((table, key)) = files.table {
+        if let Ok(lines) = Lines::of_table(main, table, &key) {
+            return Ok(Some(Arc::new(lines)));
+        }
+        *is_table_refused = true;
     }
     let separate = files.separate.as_ref().map(Object::read).transpose()?;
     let bytes_max = files.debug_bytes_max;

@@ -8,11 +8,11 @@ use super::code_answer::CodeAnswer;
 use super::code_order::{CodeSubject, write_debug_file, write_function};
 use super::lines_order::{self, Subject, Wanted};
 use super::opened::OpenedFile;
-use super::opened_lines::find_table;
+use super::opened_lines::{LinesPlace, read_place};
 use crate::code::CodeQuestion;
 use crate::debug_file::DebugFiles;
 use crate::files::Work;
-use crate::table_cache::{TableCache, TableKey, WholeTable};
+use crate::table_cache::{TableCache, TableKey};
 use crate::{Files, Reason};
 
 /// The code of one file, which another process finds.
@@ -38,8 +38,10 @@ struct Debug {
     /// The file that has it, if it is another one: a process that replaces another one has to read
     /// the same file.
     separate: Option<File>,
-    /// The table of its lines that an earlier run has stored, if there is one.
-    table: WholeTable,
+    /// The key of the table of its lines in the cache.
+    key: Option<TableKey>,
+    /// That table, if an earlier run has stored it. Only the parser reads it.
+    table: Option<File>,
 }
 
 impl OpenedCode {
@@ -74,7 +76,7 @@ impl OpenedCode {
         let subject = CodeSubject {
             file: self.opened.file(),
             separate: debug.separate.as_ref(),
-            table: debug.table.get().and_then(|table| table.on_disk()),
+            table: debug.table.as_ref().zip(debug.key.as_ref()),
             places: &self.places,
             debug_bytes_max: self.bytes_max,
         };
@@ -99,9 +101,15 @@ impl OpenedCode {
         let (message, files) = lines_order::write(Wanted::DebugFile, subject, &[]);
         let message = write_debug_file(&message);
         let reply = self.opened.order(&self.way, Work::Code, &files, &message)?;
-        let found = find_table(reply, self.opened.file(), self.cache.as_deref())?;
-        let (separate, table) = found.unwrap_or_else(|| (None, WholeTable::find(None, None)));
-        Ok(Debug { separate, table })
+        let place = read_place(reply, self.opened.file())?;
+        let LinesPlace { separate, key } = place.unwrap_or_default();
+        let kept = self.cache.as_ref().zip(key.as_ref());
+        let table = kept.and_then(|(cache, key)| cache.open_unread(key));
+        Ok(Debug {
+            separate,
+            key,
+            table,
+        })
     }
 
     /// The file itself.
@@ -111,15 +119,11 @@ impl OpenedCode {
 
     /// Whether the table on disk turned out to differ from what was written.
     pub fn is_damaged(&self) -> bool {
-        let is_seen_here = self
-            .debug
-            .get()
-            .is_some_and(|debug| debug.table.is_damaged());
-        is_seen_here || self.is_damaged.load(Ordering::Relaxed)
+        self.is_damaged.load(Ordering::Relaxed)
     }
 
     /// The key of the table in the cache; `None` if it cannot be stored there.
     pub fn key(&self) -> Option<&TableKey> {
-        self.debug.get()?.table.key()
+        self.debug.get()?.key.as_ref()
     }
 }

@@ -50,11 +50,11 @@ impl OpenedLines {
     ) -> Result<Option<OpenedLines>, Reason> {
         let mut lines = OpenedLines::unread(opened, places, way, bytes_max);
         let reply = lines.ask(Wanted::DebugFile, &[])?;
-        let Some((separate, table)) = find_table(reply, lines.opened.file(), cache)? else {
+        let Some(place) = read_place(reply, lines.opened.file())? else {
             return Ok(None);
         };
-        lines.separate = separate;
-        lines.table = table;
+        lines.separate = place.separate;
+        lines.table = WholeTable::find(place.key, cache);
         Ok(Some(lines))
     }
 
@@ -192,14 +192,17 @@ impl OpenedLines {
     }
 }
 
-/// Returns the file with the debug information, if it is another one than the program, and the table
-/// in the cache, as far as it was made. `reply` is the answer to [`Wanted::DebugFile`]; `None` if
-/// there is no debug information.
-pub fn find_table(
-    reply: Reply,
-    program: &File,
-    cache: Option<&TableCache>,
-) -> Result<Option<(Option<File>, WholeTable)>, Reason> {
+/// Where the lines of a program are.
+#[derive(Debug, Default)]
+pub struct LinesPlace {
+    /// The file with the debug information, if it is another one than the program.
+    pub separate: Option<File>,
+    /// The key of the table in the cache; `None` if it cannot be there.
+    pub key: Option<TableKey>,
+}
+
+/// Reads the answer to [`Wanted::DebugFile`]. `None` if there is no debug information.
+pub fn read_place(reply: Reply, program: &File) -> Result<Option<LinesPlace>, Reason> {
     let told = lines_order::read_program(&reply.bytes).ok_or(Reason::Refused)?;
     let Some(id) = told else {
         return Ok(None);
@@ -209,7 +212,7 @@ pub fn find_table(
     let main = source(program)?;
     let debug = separate.as_ref().map(source).transpose()?;
     let key = TableKey::of(&id, &main, debug.as_ref().unwrap_or(&main));
-    Ok(Some((separate, WholeTable::find(key, cache))))
+    Ok(Some(LinesPlace { separate, key }))
 }
 
 /// Copies a table from a file in memory that can no longer be changed, piece by piece: it may be
