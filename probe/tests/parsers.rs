@@ -16,9 +16,10 @@ use symbolize::code::CodeQuestion;
 use symbolize::code::assembly::BYTES_MAX;
 use symbolize::files::READING_HEADERS;
 use symbolize::object::Summary;
+use symbolize::packages::Owner;
 use symbolize::parser::CodeAnswer;
 use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
-use symbolize::parser::{archive_order, python_order};
+use symbolize::parser::{archive_order, packages_order, python_order};
 use symbolize::python::PythonFile;
 use symbolize::revision::Revision;
 use symbolize::sites::{Placed, Refusal, Wish};
@@ -100,6 +101,7 @@ fn main() {
         lines_while_they_are_killed(&program);
         code_while_they_are_killed(&program);
         archives_while_they_are_killed(folder.path());
+        packages_while_they_are_killed(folder.path());
         functions_to_probe_while_they_are_killed(&program);
         unwind_tables_while_they_are_killed(&program);
         let mut again = Command::new(own);
@@ -483,6 +485,45 @@ fn archives_while_they_are_killed(folder: &Path) {
         fs::write(&hostile, &bytes).expect("a file");
         let here = find(&hostile, "shop/cart_2999.py", max, &Files::default());
         assert_eq!(find(&hostile, "shop/cart_2999.py", max, &parsed), here);
+    }
+}
+
+/// Checks that packages of files are right or missing, and that a hostile database is harmless.
+fn packages_while_they_are_killed(folder: &Path) {
+    let (root, status) = (folder.join("root"), "var/lib/dpkg/status");
+    fs::create_dir_all(root.join("var/lib/dpkg/info")).expect("a folder");
+    let mut text = String::new();
+    for number in 0..300 {
+        let name = format!("package-{number}");
+        let told = "Status: install ok installed\nArchitecture: amd64\n";
+        writeln!(text, "Package: {name}\n{told}Version: 1.{number}\n").expect("a String takes all");
+        let list = root.join(format!("var/lib/dpkg/info/{name}.list"));
+        fs::write(
+            list,
+            format!("/.\n/usr\n/usr/bin\n/usr/bin/tool-{number}\n"),
+        )
+        .expect("a file");
+    }
+    fs::write(root.join(status), &text).expect("a file");
+    let opened = OwnedFd::from(fs::File::open(&root).expect("a folder"));
+    let paths = ["/usr/bin/tool-298", "/bin/tool-7", "/usr/bin/none"].map(Path::new);
+    let find = |way: &Files| packages_order::ask(&opened, &paths, way);
+    let parsed = files::of_targets();
+    let right = find(&Files::default()).expect("a database");
+    let found = |owner: &Option<Owner>| owner.as_ref().map(|owner| owner.package.clone());
+    let found: Vec<_> = right.iter().map(found).collect();
+    let package = |name: &str| Some(name.to_owned());
+    assert_eq!(found, [package("package-298"), package("package-7"), None]);
+    right_or_refused("packages", &right, || find(&parsed));
+    let mut random = Random::new(13);
+    for _ in 0..10 {
+        let mut hostile = text.clone().into_bytes();
+        for _ in 0..500 {
+            let at = random.below(hostile.len() as u64) as usize;
+            hostile[at] = random.below(256) as u8;
+        }
+        fs::write(root.join(status), &hostile).expect("a file");
+        assert_eq!(find(&parsed), find(&Files::default()));
     }
 }
 

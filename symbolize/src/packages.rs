@@ -18,10 +18,10 @@ mod sqlite;
 
 pub use distribution::Distribution;
 
+use crate::source::Source;
 use crate::{Files, sanitize};
-use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Maximum size of the database of one system.
 const DATABASE_BYTES_MAX: u64 = 256 << 20;
@@ -40,6 +40,11 @@ pub enum Manager {
     Rpm,
 }
 
+impl Manager {
+    /// All of them, in the order of the enum.
+    pub const ALL: [Manager; 3] = [Manager::Dpkg, Manager::Apk, Manager::Rpm];
+}
+
 /// The package that a file belongs to. All texts are safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
@@ -52,7 +57,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    fn new(manager: Manager, package: &[u8], version: &[u8]) -> Owner {
+    pub(crate) fn new(manager: Manager, package: &[u8], version: &[u8]) -> Owner {
         Owner {
             manager,
             package: sanitize(package).into(),
@@ -89,6 +94,22 @@ pub fn owners(root: &OwnedFd, paths: &[&Path], files: &Files) -> Vec<Option<Owne
         find(&mut reader, &wanted, &mut owners);
     }
     owners
+}
+
+/// The directories of the databases, seen from the root of a system.
+const DIRECTORIES: [&str; 4] = [
+    "var/lib/dpkg",
+    "lib/apk/db",
+    "usr/lib/sysimage/rpm",
+    "var/lib/rpm",
+];
+
+/// Whether a path below the root of a system may be that of a file of a database: no others are
+/// opened to find [`owners`].
+pub fn is_database(path: &Path) -> bool {
+    let mut parts = path.components();
+    let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
+    is_plain && DIRECTORIES.iter().any(|place| path.starts_with(place))
 }
 
 /// A file whose owner is searched.
@@ -129,8 +150,8 @@ impl Reader<'_> {
         if file.metadata().ok()?.len() > most {
             return None;
         }
-        let mut bytes = Vec::new();
-        file.take(most).read_to_end(&mut bytes).ok()?;
+        let source = Source::file(&file).ok()?;
+        let bytes = source.read(0, source.len().min(most), "a database").ok()?;
         self.bytes_left -= bytes.len() as u64;
         Some(bytes)
     }
@@ -167,6 +188,18 @@ mod tests {
     fn a_system_without_a_database_has_no_owners() {
         let (_directory, root) = root(&[("etc/os-release", b"ID=own\n")]);
         assert_eq!(owner_of(&root, "/usr/bin/x"), None);
+    }
+
+    #[test]
+    fn databases_are_below_their_directories() {
+        let is_it = |path: &str| is_database(Path::new(path));
+        assert!(is_it("var/lib/dpkg/info/libc6:amd64.list"));
+        assert!(is_it("lib/apk/db/installed"));
+        assert!(rpm::PLACES.iter().all(|place| is_it(place)));
+        assert!(!is_it("var/lib/dpkg/../../../etc/shadow"));
+        assert!(!is_it("/var/lib/dpkg/status"));
+        assert!(!is_it("var/lib/dpkg2/status"));
+        assert!(!is_it("etc/shadow") && !is_it(""));
     }
 
     #[test]

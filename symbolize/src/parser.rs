@@ -11,6 +11,7 @@
 //! doctor     ── facts_order ─ Order: an open file ─────────► what it offers
 //! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
 //! code view  ── archive_order Order: an open zip archive ──► source text
+//! advice     ── packages_order Order: a root directory ─────► packages of files below it
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
 //! mcp        ── recording_order Order: an open recording ──► a recording of ours, as a file in memory
 //! ```
@@ -48,6 +49,7 @@
 //! | `file_facts` | what a file offers: names, and stacks that can be walked |
 //! | `facts_order` | a question for that, and its answer |
 //! | `archive_order` | a question for a member of a zip archive, and its answer |
+//! | `packages_order` | a question for the packages of files, and its answer |
 //! | `python_order` | a question about Python in a file, and its answer |
 //! | `table_order` | encoding of a question for the unwind table of a file |
 //! | `recording_order` | has a recording read |
@@ -86,6 +88,7 @@ pub(crate) mod opened_code;
 mod opened_jit;
 pub(crate) mod opened_lines;
 mod order;
+pub mod packages_order;
 pub mod python_order;
 pub mod recording_order;
 mod run_time_code;
@@ -187,6 +190,7 @@ impl Parser {
             Work::Python => python_order::answer(message, files),
             Work::Facts => facts_order::answer(message, files, way),
             Work::Archives => archive_order::answer(message, files),
+            Work::Packages => packages_order::answer(message, files, way),
             Work::Code => {
                 let order = CodeOrder::read(message, files, way).ok_or(Reason::Refused)?;
                 self.code.answer(number, order)

@@ -5,7 +5,8 @@ use crate::failure::rights::Invocation;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use symbolize::packages::{self, Distribution, Manager, Owner};
+use symbolize::packages::{Distribution, Manager, Owner};
+use symbolize::parser::packages_order;
 use symbolize::{Files, Reason};
 
 /// Code whose functions have no names.
@@ -167,7 +168,8 @@ impl Adviser {
         for (id, (root, paths)) in wanted {
             let distribution = || Distribution::below(root, &self.files);
             self.distributions.entry(id).or_insert_with(distribution);
-            let owners = packages::owners(root, &paths, &self.files);
+            let owners = packages_order::ask(root, &paths, &self.files);
+            let owners = owners.unwrap_or_else(|_| vec![None; paths.len()]);
             for (path, owner) in paths.into_iter().zip(owners) {
                 self.owners.insert((id, path.to_owned()), owner);
             }

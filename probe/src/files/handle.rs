@@ -9,6 +9,7 @@ use super::spawner::For;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use symbolize::files::{Order, Proxy, Reply, Request, Work};
+use symbolize::packages::is_database;
 use symbolize::{Reason, RemoteFiles};
 
 /// Access to files for one thread, or for several that do the same work.
@@ -91,7 +92,7 @@ fn user_of(request: &Request<'_>) -> Option<u32> {
 impl Handle {
     /// Performs a request of a parser that works on an order: opens an ELF file that the parser may
     /// have, or unpacks what is packed in one. For a recording of the user it may have those that the
-    /// user could open.
+    /// user could open, and for packages the files of databases, of which the parser has only the root.
     fn perform_for_parser(
         &self,
         request: &Request<'_>,
@@ -100,11 +101,16 @@ impl Handle {
     ) -> Result<Reply, Reason> {
         match request {
             Request::Unpack { .. } => self.pool.unpack(request),
-            Request::Beneath { .. } => {
-                let reply = self.perform(request, terms.remote)?;
+            Request::Beneath { path, .. } => {
+                let is_of_packages = order.work == Work::Packages;
+                if is_of_packages && !is_database(path) {
+                    return Err(Reason::Refused);
+                }
                 let is_of_user = order.work == Work::Recordings && self.for_whom == For::User;
+                let reply = self.perform(request, terms.remote)?;
                 let may = reply.file.as_ref().is_some_and(|file| {
-                    may_have(file, &order.writers) || is_of_user && is_program(file)
+                    let is_theirs = || may_have(file, &order.writers);
+                    is_of_packages || is_of_user && is_program(file) || is_theirs()
                 });
                 may.then_some(reply).ok_or(Reason::Refused)
             }

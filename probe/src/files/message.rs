@@ -36,7 +36,7 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 12] = [
+const WORKS: [&str; 13] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
@@ -48,6 +48,7 @@ const WORKS: [&str; 12] = [
     Work::Sites.name(),
     Work::Recordings.name(),
     Work::Archives.name(),
+    Work::Packages.name(),
     READING_HEADERS,
 ];
 

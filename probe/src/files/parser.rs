@@ -102,7 +102,8 @@ fn nice(work: Work) -> Option<i32> {
         | Work::Facts
         | Work::Sites
         | Work::Recordings
-        | Work::Archives => None,
+        | Work::Archives
+        | Work::Packages => None,
         Work::Tables => Some(5),
         Work::Lines => Some(19),
     }

@@ -126,9 +126,7 @@ impl Parsers {
                     self.end(order, Some(&parser));
                     return Err(Reason::Mistake);
                 }
-                Ok(reply) if order.work == Work::Recordings => {
-                    // A recording must not have a say in what is read of another one, and all of a
-                    // user's have the same writers.
+                Ok(reply) if is_used_once(order.work) => {
                     self.end(order, Some(&parser));
                     return reply;
                 }
@@ -250,8 +248,15 @@ fn for_whom(work: Work) -> For {
         | Work::JitNames
         | Work::Python
         | Work::Facts
-        | Work::Archives => For::Parsing,
+        | Work::Archives
+        | Work::Packages => For::Parsing,
     }
+}
+
+/// Whether a parser does such work only once. A recording must not have a say in what is read of
+/// another one, nor one system in what is read of another, and all of them may have the same writers.
+fn is_used_once(work: Work) -> bool {
+    matches!(work, Work::Recordings | Work::Packages)
 }
 
 /// Maximum CPU time for one order of such work.
@@ -273,7 +278,8 @@ fn time(work: Work) -> Duration {
         | Work::Code
         | Work::Facts
         | Work::Sites
-        | Work::Archives => TIME,
+        | Work::Archives
+        | Work::Packages => TIME,
         Work::Tables | Work::Lines | Work::Recordings => TIME_BEHIND_OTHERS,
     }
 }
@@ -289,7 +295,8 @@ fn patience(work: Work) -> Duration {
         | Work::Python
         | Work::Facts
         | Work::Recordings
-        | Work::Archives => Duration::ZERO,
+        | Work::Archives
+        | Work::Packages => Duration::ZERO,
     }
 }
 

@@ -33,11 +33,13 @@ pub enum Work {
     Recordings,
     /// Source text in zip archives.
     Archives,
+    /// Packages that files belong to.
+    Packages,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 11] = [
+    pub const ALL: [Work; 12] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
@@ -49,6 +51,7 @@ impl Work {
         Work::Sites,
         Work::Recordings,
         Work::Archives,
+        Work::Packages,
     ];
 
     /// Name of the task, for error messages.
@@ -64,6 +67,7 @@ impl Work {
             Work::Sites => "looking for functions to probe",
             Work::Recordings => "reading recordings",
             Work::Archives => "reading archives",
+            Work::Packages => "reading databases of packages",
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{Manager, Owner, Reader, Wanted};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
-const PLACES: [&str; 2] = [
+pub(super) const PLACES: [&str; 2] = [
     "usr/lib/sysimage/rpm/rpmdb.sqlite",
     "var/lib/rpm/rpmdb.sqlite",
 ];

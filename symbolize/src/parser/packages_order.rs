@@ -1,0 +1,111 @@
+//! Has a parser process find out which packages files of a system belong to: the databases were
+//! written by whoever owns the system.
+//!
+//! ```text
+//! question: the paths of the files
+//! answer:   for each whether it has an owner; its package manager, package, version
+//! ```
+//!
+//! The file is the root directory of the system. The parser asks for the files of databases below it
+//! ([`is_database`](crate::packages::is_database)), and ends after its order.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::opened::OpenedFile;
+use crate::files::{Reply, Work};
+use crate::packages::{self, Manager, Owner};
+use crate::wire::{Taken, put_bytes};
+use crate::{Files, Reason};
+
+/// Maximum length of a name or version. Those of distributions are shorter than 200 bytes.
+const TEXT_BYTES_MAX: usize = 1 << 10;
+
+/// Finds the owners of files below a root, in the order of `paths`. If there are parser processes,
+/// one of them reads the databases.
+pub fn ask(root: &OwnedFd, paths: &[&Path], way: &Files) -> Result<Vec<Option<Owner>>, Reason> {
+    if !way.has_parsers() {
+        return Ok(packages::owners(root, paths, way));
+    }
+    let mut message = Vec::new();
+    for path in paths {
+        put_bytes(&mut message, path.as_os_str().as_bytes());
+    }
+    let root = root.try_clone().map_err(|_| Reason::FileGone)?;
+    let opened = OpenedFile::new(File::from(root));
+    let files = [opened.file().as_fd()];
+    let reply = opened.order(way, Work::Packages, &files, &message)?;
+    let mut told = Taken(&reply.bytes);
+    let owners = paths.iter().map(|_| read_owner(&mut told));
+    owners.collect::<Option<_>>().ok_or(Reason::Refused)
+}
+
+/// Answers a question that [`ask`] has sent, in the parser process.
+pub(super) fn answer(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Result<Reply, Reason> {
+    let root = files.into_iter().next().ok_or(Reason::Refused)?;
+    let (mut message, mut paths) = (Taken(message), Vec::new());
+    while let Some(path) = message.bytes() {
+        paths.push(Path::new(OsStr::from_bytes(path)));
+    }
+    let mut bytes = Vec::new();
+    for owner in packages::owners(&root, &paths, way) {
+        write_owner(&mut bytes, owner.as_ref());
+    }
+    Ok(Reply { bytes, file: None })
+}
+
+fn write_owner(out: &mut Vec<u8>, owner: Option<&Owner>) {
+    let Some(owner) = owner else {
+        return out.push(0);
+    };
+    out.extend([1, owner.manager as u8]);
+    put_bytes(out, owner.package.as_bytes());
+    put_bytes(out, owner.version.as_bytes());
+}
+
+/// Reads an owner. The outer `None` if the bytes are malformed.
+#[expect(clippy::option_option, reason = "the outer one is about the bytes")]
+fn read_owner(told: &mut Taken<'_>) -> Option<Option<Owner>> {
+    if told.u8()? == 0 {
+        return Some(None);
+    }
+    let manager = *Manager::ALL.get(usize::from(told.u8()?))?;
+    let mut text = || told.bytes().filter(|text| text.len() <= TEXT_BYTES_MAX);
+    Some(Some(Owner::new(manager, text()?, text()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn owners_arrive_as_they_were_found() {
+        let owner = Owner::new(Manager::Rpm, b"glibc", b"2.41-1");
+        let mut bytes = Vec::new();
+        write_owner(&mut bytes, Some(&owner));
+        for len in 0..bytes.len() {
+            assert_eq!(read_owner(&mut Taken(&bytes[..len])), None);
+        }
+        write_owner(&mut bytes, None);
+        let mut told = Taken(&bytes);
+        assert_eq!(read_owner(&mut told), Some(Some(owner)));
+        assert_eq!(read_owner(&mut told), Some(None));
+        assert_eq!(read_owner(&mut told), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_safe_to_print(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let mut told = Taken(&bytes);
+            while let Some(owner) = read_owner(&mut told) {
+                let Some(owner) = owner else { continue };
+                prop_assert!(!owner.package.contains(char::is_control));
+                prop_assert!(!owner.version.contains(char::is_control));
+            }
+        }
+    }
+}
