@@ -19,13 +19,11 @@ impl Backoff {
     pub fn next(&mut self, asked: Option<Duration>) -> Duration {
         let bound = LAST.min(FIRST.saturating_mul(1 << self.failures.min(16)));
         self.failures += 1;
-        // Each state of the standard library's hash is random.
-        let drawn = RandomState::new().hash_one(self.failures) >> 32;
-        let jitter = bound.mul_f64(drawn as f64 / f64::from(u32::MAX));
         match asked {
-            // Clients that got the same time from a server would otherwise come at the same moment.
-            Some(asked) => asked + jitter.min(FIRST),
-            None => jitter,
+            // Clients that got the same time from a server would otherwise come at the same moment,
+            // and the longer it is, the more of them wait for it.
+            Some(asked) => asked + bound.max(asked.min(LAST)).mul_f64(random()),
+            None => bound.mul_f64(random()),
         }
     }
 
@@ -33,6 +31,13 @@ impl Backoff {
     pub fn reset(&mut self) {
         self.failures = 0;
     }
+}
+
+/// Returns a random number from 0 to 1.
+pub fn random() -> f64 {
+    // Each state of the standard library's hash is random.
+    let drawn = RandomState::new().hash_one(0) >> 32;
+    drawn as f64 / f64::from(u32::MAX)
 }
 
 #[cfg(test)]
@@ -51,7 +56,18 @@ mod tests {
             longest = longest.max(waits[13]);
         }
         assert!(longest > LAST / 2, "{longest:?}");
-        let asked = Backoff::default().next(Some(Duration::from_secs(30)));
-        assert!((30.0..=31.0).contains(&asked.as_secs_f64()), "{asked:?}");
+    }
+
+    #[test]
+    fn hosts_that_were_asked_to_wait_come_after_it_and_not_together() {
+        let wait = |seconds| Backoff::default().next(Some(Duration::from_secs(seconds)));
+        for (asked, most) in [(0, 1), (1, 2), (30, 60), (3600, 3900)] {
+            let waits: Vec<f64> = (0..200).map(|_| wait(asked).as_secs_f64()).collect();
+            let (asked, most) = (f64::from(asked as u32), f64::from(most));
+            let is_within = |it: &f64| (asked..=most).contains(it);
+            assert!(waits.iter().all(is_within), "{waits:?}");
+            let is_late = |it: &f64| *it > asked + (most - asked) / 2.0;
+            assert!(waits.iter().any(is_late), "{waits:?}");
+        }
     }
 }

@@ -50,6 +50,15 @@ impl Schedule {
         }
     }
 
+    /// How many windows there are for each one that a host sends, while it is one of those that
+    /// send.
+    pub fn windows_for_one(&self) -> f64 {
+        match *self {
+            Schedule::Duty { .. } => 1.0 / self.probability(),
+            Schedule::Always | Schedule::Cohort { .. } => 1.0,
+        }
+    }
+
     /// The weight of the samples that are sent.
     pub fn weight(&self) -> Weight {
         Weight((1.0 / self.probability()) as f32)
@@ -166,5 +175,15 @@ mod tests {
         };
         assert_eq!(cohort.weight().times(3), 60);
         assert_eq!(Weight::default().times(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn windows_of_a_duty_come_seldom_and_those_of_a_cohort_one_after_the_other() {
+        let (on_ms, period_ms) = (60_000, 600_000);
+        let duty = Schedule::Duty { on_ms, period_ms };
+        assert_eq!(duty.windows_for_one(), 10.0);
+        let share = 0.05;
+        let cohort = Schedule::Cohort { share, period_ms };
+        assert_eq!(cohort.windows_for_one(), 1.0);
     }
 }

@@ -1,6 +1,8 @@
 //! The shipper: for each sink a thread that reads windows from the spool, one after the other, and
 //! sends them. A slow or unreachable sink delays neither the other sinks nor the agent.
 
+/// Paces what has waited.
+mod catch_up;
 /// The time by which a sink works.
 mod clock;
 /// Writes windows to files of Parquet.
@@ -10,6 +12,7 @@ mod push;
 /// Finds the next window to send.
 mod queue;
 
+use catch_up::CatchUp;
 pub use clock::Clock;
 pub use queue::waiting;
 
@@ -29,7 +32,7 @@ use std::time::Duration;
 /// How often the spool is read while there is nothing to send.
 pub const PAUSE: Duration = Duration::from_secs(2);
 
-/// Maximum rate of one sink, as all hosts have much to send after an outage.
+/// Maximum rate of one sink, whatever it has to send.
 const BYTES_PER_SECOND: u64 = 1_000_000;
 
 /// How long to wait if the configuration or rights are wrong, which only an administrator can
@@ -44,6 +47,7 @@ pub struct Shipper {
     pub schedule: Schedule,
     pub state: SinkState,
     pub clock: Clock,
+    catch_up: CatchUp,
     /// Whether to end when everything was sent, with an error if that was not possible.
     pub is_once: bool,
 }
@@ -68,6 +72,7 @@ impl Shipper {
             schedule: config.schedule,
             state: SinkState::open(&config.state, &sink.name)?,
             clock,
+            catch_up: CatchUp::new(config.catch_up),
             is_once,
         })
     }

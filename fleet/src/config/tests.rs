@@ -37,6 +37,18 @@ fn a_whole_configuration_is_read() {
 }
 
 #[test]
+fn how_fast_to_catch_up_has_a_default_and_bounds() {
+    let sink = "[[sink]]\ntype = \"parquet\"\ndir = \"/data\"\n";
+    let read = |text: &str| written::check(&format!("{HEAD}{text}\n{sink}"));
+    assert_eq!(read("").unwrap().catch_up, CATCH_UP_DEFAULT);
+    assert_eq!(read("[ship]\ncatch_up = 20").unwrap().catch_up, 20.0);
+    for text in ["1", "-3", "nan", "inf", "1001"] {
+        let mistake = read(&format!("[ship]\ncatch_up = {text}")).unwrap_err();
+        assert!(mistake.contains("from 1.5 to 1000"), "{mistake}");
+    }
+}
+
+#[test]
 fn a_schedule_is_read() {
     let sink = "[[sink]]\ntype = \"parquet\"\ndir = \"/data\"\n";
     let read = |text: &str| {

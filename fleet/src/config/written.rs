@@ -1,10 +1,11 @@
 //! Parses the configuration file, and checks it.
 
-use super::{Config, Kind, Labels, Server, Sink, Target, Version};
+use super::{CATCH_UP_DEFAULT, Config, Kind, Labels, Server, Sink, Target, Version};
 use crate::bucket::BucketUrl;
 use crate::failure::safe;
 use crate::schedule::Schedule;
 use serde::Deserialize;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ const STATE_DEFAULT: &str = "/var/lib/proftop-fleet";
 const ROLL_DEFAULT: Duration = Duration::from_secs(15 * 60);
 const ROLL_MIN: Duration = Duration::from_secs(10);
 const ROLL_MAX: Duration = Duration::from_secs(3600);
+
+/// Range of `catch_up`: with less than the first, what has waited takes more than twice the time of an
+/// outage.
+const CATCH_UP: RangeInclusive<f64> = 1.5..=1000.0;
 
 /// Defaults of the schedules, and the longest period: a cohort of a day.
 const COHORT_PERIOD_DEFAULT: Duration = Duration::from_secs(3600);
@@ -45,6 +50,7 @@ struct WrittenSpool {
 #[serde(deny_unknown_fields)]
 struct WrittenShip {
     state: Option<PathBuf>,
+    catch_up: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -93,6 +99,14 @@ pub fn check(text: &str) -> Result<Config, String> {
     })?;
     let labels = labels(written.labels).map_err(|why| format!(": labels: {why}"))?;
     let schedule = schedule(written.schedule).map_err(|why| format!(": schedule: {why}"))?;
+    let catch_up = written.ship.catch_up.unwrap_or(CATCH_UP_DEFAULT);
+    if !CATCH_UP.contains(&catch_up) {
+        return Err(format!(
+            ": ship: catch_up is how many times as fast as usual what has waited is sent, from {} to {}",
+            CATCH_UP.start(),
+            CATCH_UP.end()
+        ));
+    }
     if written.sink.is_empty() {
         return Err(": there is no [[sink]] to send to".into());
     }
@@ -116,6 +130,7 @@ pub fn check(text: &str) -> Result<Config, String> {
         state: written.ship.state.unwrap_or(STATE_DEFAULT.into()),
         labels,
         schedule,
+        catch_up,
         sinks,
     })
 }

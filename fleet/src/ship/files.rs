@@ -90,17 +90,10 @@ impl Files {
             return self.finish(&plan);
         }
         if self.is_complete {
-            return if self.shipper.is_once || self.is_time_over() {
-                self.write()
-            } else {
-                Ok(Turn::Idle)
-            };
+            return self.write_if_due();
         }
-        let next = match self.next()? {
-            Some(next) => next,
-            None if self.open.is_empty() => return Ok(Turn::Idle),
-            None if self.shipper.is_once || self.is_time_over() => return self.write(),
-            None => return Ok(Turn::Idle),
+        let Some(next) = self.next()? else {
+            return self.write_if_due();
         };
         let belongs = self.open.first().is_none_or(|(first, window)| {
             first.id == next.0.id && self.slot(window.begin_ms) == self.slot(next.1.begin_ms)
@@ -122,17 +115,36 @@ impl Files {
         begin_ms.div_euclid(self.roll_ms)
     }
 
-    /// Whether no more windows will come for the open file, and the host's moment has come.
-    fn is_time_over(&self) -> bool {
-        let Some((_, first)) = self.open.first() else {
-            return false;
+    /// Writes the open windows if no more will come for their file, and the host's moment has come.
+    fn write_if_due(&mut self) -> Result<Turn, Failure> {
+        if self.shipper.is_once {
+            return self.write();
+        }
+        let now_ms = self.shipper.clock.now_ms();
+        let late_ms = match self.due_ms() {
+            Some(due_ms) => now_ms as i64 - due_ms,
+            None => return Ok(Turn::Idle),
         };
+        if late_ms <= 0 {
+            return Ok(Turn::Idle);
+        }
+        // A store was away if the next file is due as well.
+        let is_late = late_ms > self.roll_ms && matches!(self.target, Target::Bucket(_));
+        let catch_up = &mut self.shipper.catch_up;
+        if is_late && let Some(wait) = catch_up.wait(self.roll_ms as f64, now_ms) {
+            return Ok(Turn::Wait(wait));
+        }
+        self.write()
+    }
+
+    /// When the file of the open windows is to be written (ms since 1970); `None` without any.
+    fn due_ms(&self) -> Option<i64> {
+        let (_, first) = self.open.first()?;
         let longest = self.open.iter().map(|it| it.1.duration_ms).max();
         let end_ms = (self.slot(first.begin_ms) + 1) * self.roll_ms;
         let spread_ms = draw(&first.host.name, 0) * SPREAD * self.roll_ms as f64;
         let wait_ms = longest.unwrap_or(0) as i64 + GRACE.as_millis() as i64 + spread_ms as i64;
-        let until_ms = end_ms + wait_ms;
-        self.shipper.clock.now_ms() as i64 > until_ms
+        Some(end_ms + wait_ms)
     }
 
     /// Returns the window after the open ones.
@@ -278,6 +290,10 @@ impl Files {
                 self.backoff.reset();
                 if matches!(self.target, Target::Bucket(_)) {
                     self.shipper.pace(bytes, begun_ms);
+                    let now_ms = self.shipper.clock.now_ms();
+                    self.shipper
+                        .catch_up
+                        .begin_pause(self.roll_ms as f64, now_ms);
                 }
                 Ok(Turn::Done)
             }

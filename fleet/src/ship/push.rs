@@ -70,6 +70,13 @@ impl Push {
             self.over(&entry)?;
             return Ok(Turn::Done);
         }
+        let each_ms = window.duration_ms as f64 * self.shipper.schedule.windows_for_one();
+        if self.is_late(&window)
+            && let Some(wait) = self.shipper.catch_up.wait(each_ms, now_ms)
+        {
+            self.current = Some((entry, window));
+            return Ok(Turn::Wait(wait));
+        }
         let requests = self.server.requests(&window);
         let done = self.shipper.state.memory.requests_done as usize;
         for pieces in requests.iter().skip(done) {
@@ -86,7 +93,19 @@ impl Push {
         }
         self.shipper.state.memory.counts.windows += 1;
         self.over(&entry)?;
+        if !requests.is_empty() {
+            let now_ms = self.shipper.clock.now_ms();
+            self.shipper.catch_up.begin_pause(each_ms, now_ms);
+        }
         Ok(Turn::Done)
+    }
+
+    /// Whether a window has waited, so that others may wait as well: it ended longer ago than it is
+    /// long. With `is_once` nothing waits.
+    fn is_late(&self, window: &Window) -> bool {
+        let begun_ms = u64::try_from(window.begin_ms).unwrap_or(0);
+        let age_ms = self.shipper.clock.now_ms().saturating_sub(begun_ms);
+        !self.shipper.is_once && age_ms > window.duration_ms.saturating_mul(2)
     }
 
     /// Returns the window to send now; windows that cannot be read are counted and skipped.

@@ -3,7 +3,7 @@
 
 use super::spooling;
 use crate::bucket::BucketUrl;
-use crate::config::{Config, Kind, Labels, Server, Sink, Target, Version};
+use crate::config::{CATCH_UP_DEFAULT, Config, Kind, Labels, Server, Sink, Target, Version};
 use crate::schedule::Schedule;
 use crate::ship::{Clock, PAUSE, Turn, Work};
 use crate::state::Counts;
@@ -88,6 +88,7 @@ impl ShippingHost {
                 ..Labels::default()
             },
             schedule: Schedule::Always,
+            catch_up: CATCH_UP_DEFAULT,
             sinks: vec![Sink {
                 name: kind.word().into(),
                 kind,

@@ -73,8 +73,9 @@ class Case(unittest.TestCase):
 
     # The shipper
 
-    def configure(self, *sinks, head=""):
-        text = f'[spool]\ndir = "{self.spool}"\n[ship]\nstate = "{self.folder / "state"}"\n{head}'
+    def configure(self, *sinks, head="", catch_up=1000):
+        ship = f'state = "{self.folder / "state"}"\ncatch_up = {catch_up}'
+        text = f'[spool]\ndir = "{self.spool}"\n[ship]\n{ship}\n{head}'
         for sink in sinks:
             lines = [f"{key} = {json.dumps(value)}" for key, value in sink.items()]
             text += "\n".join(["[[sink]]", *lines]) + "\n"
@@ -341,6 +342,20 @@ class Outage(Case):
         process.wait()
         said = process.stderr.read()
         self.assertEqual(said.count("it takes windows again"), 2, said)
+
+    def test_what_has_waited_is_sent_one_after_the_other(self):
+        self.fill(1, 4, age=120)
+        doubles = [self.double(), self.double()]
+        # Windows of a minute: one each three seconds, and a quarter more or less.
+        self.configure(self.pyroscope(doubles[0]), self.otlp(doubles[1]), catch_up=20)
+        self.start()
+        for double in doubles:
+            self.wait("all windows", lambda: double.total() == self.total())
+            self.check_arrived(double)
+            self.assertEqual(double.deliveries, len(double.taken))
+            at = [it[0] for it in double.requests]
+            for before, after in zip(at, at[1:]):
+                self.assertGreaterEqual(after - before, 2.25)
 
     def test_what_is_too_old_for_pyroscope_expires_and_says_so(self):
         self.fill(1, 4, age=54 * 60 + 30)
