@@ -138,13 +138,14 @@ class Ships(Case):
         # The first samples are taken, and the answer is lost: is the file there, and with what?
         forgets = lambda method, key, number: "forget" if key.startswith("v1/samples") else None
         self.store.fault = forgets
-        self.fill(1, 2, age=4000)
+        # Their hour is over, and half an hour more, within which the host's moment to write is.
+        self.fill(1, 2, age=7200)
         self.configure(self.bucket(roll="1h"))
         process = self.start()
         self.wait("the answer is lost", lambda: self.status()["retries"] > 0)
         [first] = self.store.keys("v1/samples/")
         content = self.store.bytes(first)
-        self.fill(3, 2, age=4000)
+        self.fill(3, 2, age=7200)
         self.store.fault = lambda *_: None
         self.wait("everything is there", lambda: self.status()["windows"] == 4)
         process.kill()
