@@ -2,8 +2,10 @@
 //! there. Each request has a time limit, and ^C ends it at once.
 //!
 //! Credentials, the region and the address come from the environment, as for other programs that
-//! speak to S3, or from the machine that this runs on; see docs/fleet.md.
+//! speak to S3, from the user's files, or from the machine that this runs on; see docs/fleet.md.
 
+/// Keys and the region in the files of the user.
+mod aws_files;
 /// Which objects of a folder count after it was compacted.
 mod compacted;
 /// A store that knows how large objects are, also if they are gone.
@@ -79,7 +81,7 @@ impl Bucket {
             Retries::Here => (RETRIES_MAX, RETRY_TIME),
             Retries::ByCaller => (0, Duration::ZERO),
         };
-        let store = AmazonS3Builder::from_env()
+        let store = aws_files::apply(AmazonS3Builder::from_env())?
             .with_bucket_name(&url.name)
             .with_client_options(options()?)
             .with_retry(RetryConfig {

@@ -78,6 +78,8 @@ class Store:
         return own | {
             "AWS_ENDPOINT_URL": self.url, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+            # Whatever is in ~/.aws here.
+            "HOME": "/nowhere",
         }
 
     def close(self):

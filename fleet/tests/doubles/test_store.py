@@ -270,6 +270,19 @@ class Reads(Case):
             del os.environ[name]
         self.assertIn("there are no credentials", self.ask("top", PLACE, code=1, **dead))
 
+    def test_keys_of_the_files_of_a_user_are_used(self):
+        expected = self.rows(PLACE)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            del os.environ[name]
+        os.environ |= {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:1", "HOME": str(self.folder)}
+        (self.folder / ".aws").mkdir()
+        keys = "aws_access_key_id = test\naws_secret_access_key = test\n"
+        (self.folder / ".aws" / "credentials").write_text(f"[team]\n{keys}")
+        self.assertIn("there are no credentials", self.ask("top", PLACE, code=1))
+        os.environ["AWS_PROFILE"] = "team"
+        self.assertEqual(self.rows(PLACE), expected)
+        self.assertIn("no file has the profile x", self.ask("top", PLACE, code=2, AWS_PROFILE="x"))
+
     def test_a_failure_that_passes_is_not_seen_and_another_one_ends(self):
         expected = self.rows(PLACE)
         for fault in ("SlowDown", "reset"):
