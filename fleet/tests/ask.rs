@@ -751,7 +751,10 @@ fn a_folder_of_something_else_is_told_in_a_sentence() {
     // Another table in its place.
     std::fs::copy(file("frames"), file("samples")).expect("ours");
     let (code, said) = refused(&["top", text]);
-    assert!(code == 1 && said.contains("has no column ts"), "{said}");
+    assert!(
+        code == 1 && said.contains("has no column begin_ms"),
+        "{said}"
+    );
     // Each byte of it turned over: it is read as it is, or refused in a sentence.
     let mut refusals = 0;
     for at in (0..whole.len()).step_by(whole.len() / 20) {

@@ -175,10 +175,6 @@ fn columns() -> [(&'static str, Vec<Field>); 4] {
         (
             "samples",
             vec![
-                field(
-                    "ts",
-                    DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
-                ),
                 field("begin_ms", DataType::Int64),
                 field("dur_ms", DataType::UInt32),
                 text("host"),

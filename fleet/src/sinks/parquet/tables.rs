@@ -68,7 +68,6 @@ pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
     };
     let duration = rows.iter().map(|it| it.window.duration_ms as u32);
     batch(vec![
-        ("ts", times(rows.iter().map(|it| it.window.begin_ms))),
         (
             "begin_ms",
             Arc::new(Int64Array::from_iter_values(
