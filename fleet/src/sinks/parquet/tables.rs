@@ -2,7 +2,7 @@
 
 use super::Known;
 use crate::config::Labels;
-use crate::window::{Frame, Window};
+use crate::window::{Frame, Service, Window};
 use arrow::array::{
     ArrayRef, BinaryBuilder, Float32Array, Int64Array, ListBuilder, RecordBatch, StringArray,
     StringBuilder, TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
@@ -31,38 +31,39 @@ fn times(values: impl Iterator<Item = i64>) -> ArrayRef {
 /// A row of samples.
 struct Row<'a> {
     window: &'a Window,
-    service: &'a str,
-    version: &'a str,
-    container: &'a str,
+    service: &'a Service,
     stack: u64,
     value: u64,
+}
+
+/// Returns the texts of a service by which rows are sorted first.
+fn texts_of(service: &Service) -> [&str; 3] {
+    [&service.name, &service.version, &service.container]
 }
 
 /// Makes a row for each window, service and stack, sorted by service and stack, so that equal
 /// values are adjacent.
 pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
-    let mut rows: Vec<Row> = Vec::new();
+    // Only the services of windows are compared by their texts: comparing those of all rows took half of
+    // the time of writing.
+    let mut services: Vec<(&Window, &Service)> = Vec::new();
     for window in windows {
-        for service in &window.services {
+        services.extend(window.services.iter().map(|it| (window, it)));
+    }
+    services.sort_by(|a, b| texts_of(a.1).cmp(&texts_of(b.1)));
+    let mut rows: Vec<Row> = Vec::new();
+    for same in services.chunk_by(|a, b| texts_of(a.1) == texts_of(b.1)) {
+        let first = rows.len();
+        for (window, service) in same {
             rows.extend(service.samples.iter().map(|(stack, value)| Row {
                 window,
-                service: &service.name,
-                version: &service.version,
-                container: &service.container,
+                service,
                 stack: window.stacks[*stack as usize].id,
                 value: *value,
             }));
         }
+        rows[first..].sort_by_key(|it| (it.stack, it.window.number));
     }
-    rows.sort_by_key(|it| {
-        (
-            it.service,
-            it.version,
-            it.container,
-            it.stack,
-            it.window.number,
-        )
-    });
     let of_window = |number: fn(&Window) -> u64| {
         UInt64Array::from_iter_values(rows.iter().map(|it| number(it.window)))
     };
@@ -76,10 +77,13 @@ pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
         ),
         ("dur_ms", Arc::new(UInt32Array::from_iter_values(duration))),
         ("host", texts(rows.iter().map(|it| &*it.window.host.name))),
-        ("service", texts(rows.iter().map(|it| it.service))),
+        ("service", texts(rows.iter().map(|it| &*it.service.name))),
         ("namespace", texts(rows.iter().map(|_| &*labels.namespace))),
-        ("version", texts(rows.iter().map(|it| it.version))),
-        ("container", texts(rows.iter().map(|it| it.container))),
+        ("version", texts(rows.iter().map(|it| &*it.service.version))),
+        (
+            "container",
+            texts(rows.iter().map(|it| &*it.service.container)),
+        ),
         ("event", texts(rows.iter().map(|it| &*it.window.event))),
         (
             "stack_id",
