@@ -3,8 +3,8 @@ SELECT frame_id, max(build_id) AS build_id, max(file_off) AS file_off, max(modul
        max(function) AS function, max(file) AS file, max(line) AS line, inline_depth, max(kind) AS kind
 FROM frames
 WHERE frame_id IN (
-  SELECT {{each}} AS frame_id FROM stacks
-  WHERE stack_id IN (SELECT stack_id FROM samples WHERE {{where_begin}})
+  SELECT DISTINCT {{each}} AS frame_id FROM stacks
+  WHERE stack_id IN (SELECT DISTINCT stack_id FROM samples WHERE {{where_begin}})
 )
 GROUP BY frame_id, inline_depth
 ORDER BY frame_id, inline_depth

@@ -2,4 +2,4 @@
 SELECT begin_ms, dur_ms, host, service, namespace, version, container, event, stack_id, value, period_ns,
        weight
 FROM samples WHERE {{where_begin}}
-ORDER BY service, version, stack_id, host, begin_ms, container, event
+ORDER BY service, version, stack_id, host, begin_ms
