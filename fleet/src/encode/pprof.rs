@@ -16,15 +16,20 @@ const PAGE: u64 = 4096;
 pub fn write(window: &Window, piece: Piece) -> Vec<u8> {
     let mut writer = Writer::new(window);
     writer.add_types();
-    for (stack, value) in piece.samples(window) {
+    // Stacks with common outer frames are adjacent, which compresses best.
+    let mut samples: Vec<&(u32, u64)> = piece.samples(window).iter().collect();
+    let outermost_first = |it: &(u32, u64)| window.stacks[it.0 as usize].frames.iter().rev();
+    samples.sort_by(|a, b| outermost_first(a).cmp(outermost_first(b)));
+    for (stack, value) in samples {
         writer.add_sample(*stack, *value);
     }
     writer.finish()
 }
 
-/// Compresses bytes as gzip: level 3 takes a third of the time of level 6, for a tenth more bytes.
+/// Compresses bytes as gzip. Level 6 takes some milliseconds a window of a host with 32 CPUs, and
+/// 4 % less bytes than level 3.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::new(3));
+    let mut packed = GzEncoder::new(Vec::new(), Compression::new(6));
     let written = packed.write_all(bytes);
     written.expect("a list of bytes takes whatever is written");
     packed.finish().expect("a list of bytes takes its end")
@@ -146,7 +151,9 @@ impl<'a> Writer<'a> {
         let mapping = self.mapping(frame);
         let mut location = Message::default();
         location.number(1, id).number(2, mapping);
-        if mapping != 0 {
+        // With names nobody looks for the place, and places are hardly compressed: they take an eighth
+        // of all bytes.
+        if mapping != 0 && frame.functions.is_empty() {
             location.number(3, frame.address);
         }
         for function in &frame.functions {
@@ -166,12 +173,11 @@ impl<'a> Writer<'a> {
         }
         let id = self.functions.len() as u64 + 1;
         self.functions.insert(key, id);
-        let name = self.strings.add(&function.name);
+        // The name that the system has, field 3, is left out: it is no other one.
         let mut message = Message::default();
         message
             .number(1, id)
-            .number(2, name)
-            .number(3, name)
+            .number(2, self.strings.add(&function.name))
             .number(4, self.strings.add(&function.file));
         self.profile.message(5, &message);
         id
