@@ -6,7 +6,7 @@ use crate::{Sentence, Setup, cpu};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use proftop_fleet::simulate::{Simulation, VERSIONS};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Functions by their own time, of hours without hosts.
 const ROLLUP: &str = "
@@ -21,98 +21,109 @@ JOIN (
 ) n USING (frame_id)
 GROUP BY n.function ORDER BY self_time DESC LIMIT 20";
 
+/// A question is asked no more after this time, but this often at least: a p95 of few runs is their longest.
+const TIME: Duration = Duration::from_secs(120);
+const RUNS_MIN: usize = 5;
+
 /// A question, and what it should take.
 struct Asked<'a> {
     what: &'a str,
+    question: &'a str,
     words: Vec<&'a str>,
+    /// Whether it is asked of files that are compacted.
+    is_compacted: bool,
     aim_s: f64,
-    /// How often it is asked, of the number for all questions.
-    runs: usize,
-    /// Whether the time grows with the number of hosts.
-    grows: bool,
 }
 
 pub fn measure(setup: &Setup) -> Result<Vec<Row>, Sentence> {
-    let (dir, compact) = folders(setup, 2);
+    let (_, compact) = folders(setup, 2);
     if !compact.exists() {
         return Err("questions are about what `volume` has written".into());
     }
     let simulation = Simulation::new(&setup.recorded, setup.fleet());
     let (service, _) = simulation.planted();
-    let (raw, compacted) = (dir.to_string_lossy(), compact.to_string_lossy());
     let (a, b) = (VERSIONS[0], VERSIONS[1]);
     let (a, b) = (format!("version={a}"), format!("version={b}"));
-    let hosts = setup.hosts * 2;
     let mut rows = vec![rollup(setup, &compact)?];
     for asked in [
         Asked {
             what: "functions of one service (`top --service`)",
-            words: vec!["top", &compacted, "--service", service],
+            question: "top",
+            words: vec!["--service", service],
+            is_compacted: true,
             aim_s: 2.0,
-            runs: setup.runs,
-            grows: true,
         },
         Asked {
             what: "comparison of its versions (`diff`)",
-            words: vec![
-                "diff",
-                &compacted,
-                "--service",
-                service,
-                "--a",
-                &a,
-                "--b",
-                &b,
-            ],
+            question: "diff",
+            words: vec!["--service", service, "--a", &a, "--b", &b],
+            is_compacted: true,
             aim_s: 1.0,
-            runs: setup.runs,
-            grows: true,
         },
         Asked {
             what: "functions of all services (`top`), one file an hour",
-            words: vec!["top", &compacted],
+            question: "top",
+            words: Vec::new(),
+            is_compacted: true,
             aim_s: 60.0,
-            runs: setup.runs.min(20),
-            grows: true,
         },
         Asked {
             what: "the same, the files of each host",
-            words: vec!["top", &raw],
+            question: "top",
+            words: Vec::new(),
+            is_compacted: false,
             aim_s: 60.0,
-            runs: setup.runs.min(20),
-            grows: true,
         },
     ] {
-        rows.push(ask(setup, &asked, hosts)?);
+        rows.push(ask(setup, &asked)?);
     }
     Ok(rows)
 }
 
-fn ask(setup: &Setup, asked: &Asked, hosts: u32) -> Result<Row, Sentence> {
-    let (mut walls, mut cpus) = (Vec::new(), Vec::new());
-    for _ in 0..asked.runs {
-        let (said, taken) = cpu::children(|| setup.ask(&asked.words));
-        said?;
-        walls.push(taken.wall.as_secs_f64());
-        cpus.push(taken.cpu.as_secs_f64());
-    }
-    let (wall, cpu) = (cpu::percentile(walls, 95), cpu::percentile(cpus, 95));
-    let times = FLEET_HOSTS / f64::from(hosts);
-    let all = if asked.grows {
-        format!(
-            "; {:.1} s of CPU for 10,000 hosts if it grows as they do",
-            cpu * times
-        )
-    } else {
-        String::new()
-    };
+/// Asks about an hour of all hosts, and of half of them: what a question takes has a part that grows with
+/// them, and one that does not.
+fn ask(setup: &Setup, asked: &Asked) -> Result<Row, Sentence> {
+    let (half, whole) = (times(setup, asked, 1)?, times(setup, asked, 2)?);
+    let runs = whole.walls.len();
+    let wall = cpu::percentile(whole.walls, 95);
+    let cpus = [half.cpus, whole.cpus].map(|it| cpu::percentile(it, 50));
+    let of_host = (cpus[1] - cpus[0]) / f64::from(setup.hosts);
+    let hosts = setup.hosts * 2;
+    let all = cpus[1] + of_host * (FLEET_HOSTS - f64::from(hosts));
     Ok(Row {
         what: asked.what.into(),
-        load: format!("an hour of {hosts} hosts, {} runs", asked.runs),
-        figure: format!("p95 {wall:.2} s ({cpu:.2} s of CPU){all}"),
+        load: format!("an hour of {hosts} hosts, {runs} runs"),
+        figure: format!(
+            "p95 {wall:.2} s; {:.2} s of CPU in the median, and {:.2} s for {} hosts: {all:.0} s for 10,000 by the \
+             line through both",
+            cpus[1], cpus[0], setup.hosts,
+        ),
         aim: format!("{} s", asked.aim_s),
         is_reached: (!setup.is_small).then_some(wall <= asked.aim_s),
     })
+}
+
+/// What a question has taken, in seconds.
+#[derive(Default)]
+struct Times {
+    walls: Vec<f64>,
+    cpus: Vec<f64>,
+}
+
+fn times(setup: &Setup, asked: &Asked, times: u32) -> Result<Times, Sentence> {
+    let (raw, compacted) = folders(setup, times);
+    let folder = if asked.is_compacted { compacted } else { raw };
+    let folder = folder.to_string_lossy();
+    let words = [&[asked.question, &*folder][..], &asked.words].concat();
+    let begun = Instant::now();
+    let mut all = Times::default();
+    while all.walls.len() < setup.runs && (all.walls.len() < RUNS_MIN || begun.elapsed() < TIME) {
+        let (said, taken) = cpu::children(|| setup.ask(&words));
+        said?;
+        all.walls.push(taken.wall.as_secs_f64());
+        all.cpus.push(taken.cpu.as_secs_f64());
+    }
+    Ok(all)
 }
 
 /// Makes hours without hosts of the one that was written, 24 times, and asks them. What an hour has

@@ -46,7 +46,7 @@ struct Words {
     #[arg(long, default_value_t = 7)]
     seed: u64,
     /// How many hosts' hour is written; then twice as many
-    #[arg(long, default_value_t = 170)]
+    #[arg(long, default_value_t = 50)]
     hosts: u32,
     /// How often each question is asked
     #[arg(long, default_value_t = 200)]
