@@ -130,11 +130,12 @@ impl Adviser {
         }
         let roots: Vec<_> = codes.iter().map(|code| self.root_of(code)).collect();
         self.find_owners(codes, &roots);
-        let told = codes.iter().zip(&roots).map(|(code, (root, _))| {
-            let owner = self
-                .owners
-                .get(&(*root, code.path.clone()))
-                .and_then(Option::as_ref);
+        let told = codes.iter().zip(&roots).map(|(code, (root, directory))| {
+            let known = self.owners.get(&(*root, code.path.clone()));
+            if known.is_none() && directory.is_some() && may_be_packaged(code) {
+                return of_unread_databases();
+            }
+            let owner = known.and_then(Option::as_ref);
             let distribution = self.distributions.get(root).and_then(Option::as_ref);
             advise(code, owner, distribution, &self.means)
         });
@@ -169,8 +170,8 @@ impl Adviser {
             let distribution = || Distribution::below(root, &self.files);
             self.distributions.entry(id).or_insert_with(distribution);
             let owners = packages_order::ask(root, &paths, &self.files);
-            let owners = owners.unwrap_or_else(|_| vec![None; paths.len()]);
-            for (path, owner) in paths.into_iter().zip(owners) {
+            // Of databases that could not be read, nothing is remembered.
+            for (path, owner) in paths.into_iter().zip(owners.into_iter().flatten()) {
                 self.owners.insert((id, path.to_owned()), owner);
             }
         }
@@ -214,6 +215,17 @@ fn advise(
             note: reason.remedy().into(),
             ..Advice::default()
         },
+    }
+}
+
+/// Returns advice on a file whose package is unknown, because databases of packages were not read.
+fn of_unread_databases() -> Advice {
+    Advice {
+        note:
+            "which package has this file is unknown: the databases of packages could not be read, \
+               or took too long"
+                .into(),
+        ..Advice::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::answer::{MORE, Waiting};
 use super::message::Terms;
-use super::parsers::{Parsers, is_program, may_have};
+use super::parsers::{Parsers, is_for_everybody, is_program, may_have};
 use super::patience::{Patience, PatienceByUser};
 use super::pool::{Failed, IDLE_MAX, Pool};
 use super::spawner::For;
@@ -101,16 +101,20 @@ impl Handle {
     ) -> Result<Reply, Reason> {
         match request {
             Request::Unpack { .. } => self.pool.unpack(request),
-            Request::Beneath { path, .. } => {
-                let is_of_packages = order.work == Work::Packages;
-                if is_of_packages && !is_database(path) {
+            Request::Beneath { path, .. } if order.work == Work::Packages => {
+                if !is_database(path) {
                     return Err(Reason::Refused);
                 }
+                // Databases never wait for a server, and everybody may read them.
+                let reply = self.perform(request, RemoteFiles::Skip)?;
+                let may = reply.file.as_ref().is_some_and(is_for_everybody);
+                may.then_some(reply).ok_or(Reason::Refused)
+            }
+            Request::Beneath { .. } => {
                 let is_of_user = order.work == Work::Recordings && self.for_whom == For::User;
                 let reply = self.perform(request, terms.remote)?;
                 let may = reply.file.as_ref().is_some_and(|file| {
-                    let is_theirs = || may_have(file, &order.writers);
-                    is_of_packages || is_of_user && is_program(file) || is_theirs()
+                    is_of_user && is_program(file) || may_have(file, &order.writers)
                 });
                 may.then_some(reply).ok_or(Reason::Refused)
             }

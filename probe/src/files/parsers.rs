@@ -5,6 +5,7 @@ use super::message::{Terms, Word, read_request, read_word, write_order, write_wo
 use super::pool::{Pool, Reader};
 use super::socket::send;
 use super::spawner::For;
+use rustix::fs::FileType;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -126,7 +127,7 @@ impl Parsers {
                     self.end(order, Some(&parser));
                     return Err(Reason::Mistake);
                 }
-                Ok(reply) if is_used_once(order.work) => {
+                Ok(reply) if is_used_once(order) => {
                     self.end(order, Some(&parser));
                     return reply;
                 }
@@ -151,7 +152,7 @@ impl Parsers {
         let failed = self.state().failed;
         (failed > 0).then(|| {
             format!(
-                "{failed} times a file could not be understood within the bounds of time and memory: names, lines or callers in it are missing"
+                "{failed} times a file could not be understood within the bounds of time and memory: names, lines, callers, source text or packages are missing"
             )
         })
     }
@@ -253,10 +254,11 @@ fn for_whom(work: Work) -> For {
     }
 }
 
-/// Whether a parser does such work only once. A recording must not have a say in what is read of
-/// another one, nor one system in what is read of another, and all of them may have the same writers.
-fn is_used_once(work: Work) -> bool {
-    matches!(work, Work::Recordings | Work::Packages)
+/// Whether a parser works on such an order only once. A parser that one recording has taken over must
+/// not read another one, and the same holds for systems and for files whose writers are unknown.
+fn is_used_once(order: &Order<'_>) -> bool {
+    let is_of_many = matches!(order.work, Work::Recordings | Work::Packages);
+    is_of_many || order.writers == Writers::UNKNOWN
 }
 
 /// Maximum CPU time for one order of such work.
@@ -315,6 +317,17 @@ pub fn may_have(file: &OwnedFd, for_file_of: &Writers) -> bool {
     is_elf(&file) && (is_ours() || is_theirs())
 }
 
+/// Whether it is a regular file that every user may read.
+pub fn is_for_everybody(file: &OwnedFd) -> bool {
+    rustix::fs::fstat(file).is_ok_and(|status| {
+        let is_regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+        is_regular && status.st_mode & OTHERS_CAN_READ != 0
+    })
+}
+
+/// The bit of a mode that lets every user read the file.
+const OTHERS_CAN_READ: u32 = 0o4;
+
 /// Whether a file is an ELF file and no core dump.
 pub fn is_program(file: &OwnedFd) -> bool {
     file.try_clone().is_ok_and(|file| is_elf(&File::from(file)))
@@ -348,8 +361,12 @@ impl ParsersState {
     }
 
     fn give_up(&mut self, order: &Order<'_>, now: Instant) {
-        // Who names a recording is told at once.
+        // The client that named a recording gets an error at once, so it is not counted for the note.
         self.failed += u64::from(order.work != Work::Recordings);
+        // Such an order has a number of its own, which nobody asks about again.
+        if is_used_once(order) {
+            return;
+        }
         if self.given_up.len() == GIVEN_UP_MAX {
             self.given_up.pop_front();
         }

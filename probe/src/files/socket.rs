@@ -131,6 +131,10 @@ impl Inbox {
                 self.files.extend(files);
             }
         }
+        // What was received has the ends of two messages at most.
+        if self.files.len() > 2 * FILES_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         if bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

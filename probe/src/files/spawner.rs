@@ -25,6 +25,9 @@ pub const NAME_WITHOUT_RIGHTS: &std::ffi::CStr = c"proftop-parser";
 /// How long to wait for the answer to an order, which takes a fork.
 const ANSWER: Duration = Duration::from_secs(1);
 
+/// How long a reader or parser may leave what it is sent in its socket.
+const REPLY: Duration = Duration::from_secs(30);
+
 /// How often the killed readers are checked for having ended: they may be stuck for good.
 const REAP: Duration = Duration::from_secs(1);
 
@@ -118,6 +121,8 @@ impl Spawner {
     /// Forks one more reader.
     pub fn spawn(&mut self, for_whom: For) -> io::Result<Spawned> {
         let (ours, theirs) = UnixStream::pair()?;
+        // A reader that was taken over may take no replies. A starved one takes them in time.
+        ours.set_write_timeout(Some(REPLY))?;
         let order = match for_whom {
             For::Targets => SPAWN,
             For::User => SPAWN_FOR_USER,

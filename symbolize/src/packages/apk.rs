@@ -5,7 +5,7 @@ use super::{Manager, Owner, Reader, Wanted};
 use std::os::unix::ffi::OsStrExt as _;
 
 /// Paths of the database on newer and on older systems.
-const PLACES: [&str; 2] = ["usr/lib/apk/db/installed", "lib/apk/db/installed"];
+pub(super) const PLACES: [&str; 2] = ["usr/lib/apk/db/installed", "lib/apk/db/installed"];
 
 /// Finds the packages that have these files.
 pub fn find(reader: &mut Reader<'_>, wanted: &[Wanted], owners: &mut [Option<Owner>]) {

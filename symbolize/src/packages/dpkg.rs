@@ -5,7 +5,7 @@ use super::{Manager, Owner, Reader, Wanted};
 use memchr::memmem;
 use std::os::unix::ffi::OsStrExt as _;
 
-const STATUS: &str = "var/lib/dpkg/status";
+pub(super) const STATUS: &str = "var/lib/dpkg/status";
 
 /// Maximum number of packages, three times as many as Debian has.
 const PACKAGES_MAX: usize = 200_000;

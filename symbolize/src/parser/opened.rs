@@ -44,7 +44,7 @@ impl OpenedFile {
     }
 
     /// Makes a file in memory of an ELF image that was read from a process's memory. The process may
-    /// have written to it, whoever owns the process, and it has no debug file.
+    /// have written to it, so its writers count as unknown. It has no debug file.
     pub fn of_image(image: &[u8]) -> io::Result<OpenedFile> {
         let mut file = File::from(memfd_create("proftop-image", MemfdFlags::CLOEXEC)?);
         file.write_all(image)?;

@@ -1,5 +1,5 @@
-//! Has a parser process find out which packages files of a system belong to: the databases were
-//! written by whoever owns the system.
+//! Has a parser process find out which packages files of a system belong to: the owner of the system
+//! wrote the databases.
 //!
 //! ```text
 //! question: the paths of the files
@@ -10,16 +10,15 @@
 //! ([`is_database`](crate::packages::is_database)), and ends after its order.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::opened::OpenedFile;
-use crate::files::{Reply, Work};
+use super::opened::next_number;
+use crate::files::{Order, Reply, Work};
 use crate::packages::{self, Manager, Owner};
 use crate::wire::{Taken, put_bytes};
-use crate::{Files, Reason};
+use crate::{Files, Reason, Writers};
 
 /// Maximum length of a name or version. Those of distributions are shorter than 200 bytes.
 const TEXT_BYTES_MAX: usize = 1 << 10;
@@ -34,10 +33,14 @@ pub fn ask(root: &OwnedFd, paths: &[&Path], way: &Files) -> Result<Vec<Option<Ow
     for path in paths {
         put_bytes(&mut message, path.as_os_str().as_bytes());
     }
-    let root = root.try_clone().map_err(|_| Reason::FileGone)?;
-    let opened = OpenedFile::new(File::from(root));
-    let files = [opened.file().as_fd()];
-    let reply = opened.order(way, Work::Packages, &files, &message)?;
+    // Nothing is asked of the directory here: its file system may wait for a server.
+    let reply = way.parse(&Order {
+        work: Work::Packages,
+        file: next_number(),
+        writers: Writers::UNKNOWN,
+        files: &[root.as_fd()],
+        message: &message,
+    })?;
     let mut told = Taken(&reply.bytes);
     let owners = paths.iter().map(|_| read_owner(&mut told));
     owners.collect::<Option<_>>().ok_or(Reason::Refused)
@@ -58,7 +61,8 @@ pub(super) fn answer(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Result
 }
 
 fn write_owner(out: &mut Vec<u8>, owner: Option<&Owner>) {
-    let Some(owner) = owner else {
+    let fits = |owner: &&Owner| owner.package.len().max(owner.version.len()) <= TEXT_BYTES_MAX;
+    let Some(owner) = owner.filter(fits) else {
         return out.push(0);
     };
     out.extend([1, owner.manager as u8]);

@@ -1,5 +1,5 @@
-//! Has a process without rights read a recording. What is asked and what comes back belongs to those
-//! who read recordings, which this crate does not know.
+//! Has a process without rights read a recording. The caller defines the encoding of question and
+//! answer; this crate does not know recordings.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};

@@ -18,7 +18,7 @@ use engine::snapshot::Lacks;
 use probe::confine::RECORDING_BYTES;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 use symbolize::files::Reply;
 use symbolize::parser::recording_order;
@@ -35,8 +35,12 @@ const NOTES_MAX: usize = 100;
 const NOTE_BYTES_MAX: usize = 4 << 10;
 
 /// A reader of recordings is stopped at these bounds ([`probe::files`]).
-const REFUSED: &str = "the process that reads it was ended: it takes more than 8 GB of memory or \
-                       5 minutes of CPU time, or somebody has killed it";
+const REFUSED: &str = "the process that reads it was ended or could not be started: the file takes \
+                       more than 8 GB of memory, 5 minutes of CPU time or 20 minutes, or the \
+                       process was killed";
+
+/// The sentence about an answer that is none.
+const MALFORMED: &str = "the process that reads it gave no answer that proftop understands";
 
 /// Reads a recording with the metric of this name; `None` means the first one. If there are parser
 /// processes, one of them reads the file. An error is a sentence.
@@ -54,7 +58,7 @@ pub fn read(file: File, metric: Option<&str>, places: &Places) -> Result<Opened,
         Reason::Mistake => "proftop made a mistake of its own while it read the file",
         _ => REFUSED,
     })?;
-    read_answer(reply).unwrap_or_else(|| Err(REFUSED.to_owned()))
+    read_answer(reply).unwrap_or_else(|| Err(MALFORMED.to_owned()))
 }
 
 /// Decodes an answer, and reads the recording that came with it. `None` if it is malformed.
@@ -69,9 +73,11 @@ fn read_answer(reply: Reply) -> Option<Result<Opened, String>> {
         .filter(|line| !line.is_empty())
         .map(sentence)
         .collect();
-    // Whatever it is, waiting for it must end: a socket or a pipe has no beginning to go to.
+    // Only a file in memory has seals: reading it waits for nobody.
     let mut made = File::from(reply.file?);
+    rustix::fs::fcntl_get_seals(&made).ok()?;
     made.rewind().ok()?;
+    let made = made.take(RECORDING_BYTES);
     Some(open_file::read_made(Box::new(made)).map(|opened| {
         notes.extend(opened.notes);
         Opened {
