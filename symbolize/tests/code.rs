@@ -129,7 +129,8 @@ fn a_parser_finds_the_code_that_is_found_without() {
     }
 }
 
-/// Returns the function before the first line: ` (` stands in parameters of types as well.
+/// Returns the name of the innermost function. Names of functions may contain ` (` in their type
+/// parameters.
 fn innermost(inlined: &str) -> Option<&str> {
     let count = |text: &str, bracket| text.matches(bracket).count();
     let is_whole = |name: &&str| {

@@ -11,8 +11,10 @@
 //! - [`pythons`]: the interpreters of Python on this machine
 //! - [`wait_until`], [`wait_for`]: wait for a condition instead of a fixed time
 //! - [`Process`]: a child process that ends with the test
+//! - [`work_while_killed`]: kills processes while they work
 
 mod cases;
+mod killing;
 mod listed;
 mod process;
 mod pythons;
@@ -23,6 +25,7 @@ mod tools;
 mod wait;
 
 pub use cases::cases;
+pub use killing::{WhileKilled, work_while_killed};
 pub use listed::assert_all_listed;
 pub use process::{Process, behind_others};
 pub use pythons::{NO_PYTHON, pythons};

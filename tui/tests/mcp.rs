@@ -1,16 +1,15 @@
 //! `proftop mcp` as an assistant's program uses it: one message in each line, over pipes.
 
 use crate::common::{burning, can_sample, parsers_of, proftop};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
-use test_support::{DEADLINE, Process, Random, Scratch, wait_until};
+use std::time::Instant;
+use test_support::{DEADLINE, Process, Random, Scratch, wait_until, work_while_killed};
 
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
 
@@ -259,33 +258,6 @@ fn hostile_input_has_an_answer_and_the_server_goes_on() {
 /// How many processes the test kills.
 const KILLS: usize = 25;
 
-/// Kills the processes that read recordings for a server, whatever they do, after pauses of up to
-/// `longest_pause`. Returns how many of them had given up their rights by then.
-fn kill_readers(
-    server: u32,
-    longest_pause: Duration,
-    killed: &AtomicUsize,
-    is_over: &AtomicBool,
-) -> usize {
-    let (mut random, mut without_rights) = (Random::new(7), 0);
-    while !is_over.load(Ordering::Relaxed) {
-        let pause = random.below(longest_pause.as_micros() as u64);
-        thread::sleep(Duration::from_micros(pause));
-        for reader in parsers_of(server) {
-            let status = fs::read_to_string(format!("/proc/{reader}/status")).unwrap_or_default();
-            if status.contains("Seccomp:\t2") {
-                assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
-                assert!(status.contains("NoNewPrivs:\t1"), "{status}");
-                without_rights += 1;
-            }
-            let pid = Pid::from_raw(reader.cast_signed()).expect("a process");
-            let is_ended = kill_process(pid, Signal::KILL).is_ok();
-            killed.fetch_add(usize::from(is_ended), Ordering::Relaxed);
-        }
-    }
-    without_rights
-}
-
 #[test]
 fn a_recording_is_read_right_or_not_at_all_while_its_readers_are_killed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -306,29 +278,20 @@ fn a_recording_is_read_right_or_not_at_all_while_its_readers_are_killed() {
     let (right, is_error) = look(&mut server);
     let undisturbed = begin.elapsed();
     assert!(!is_error, "{right}");
-    let (killed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (mut whole, mut refused) = (0, 0);
     let pid = server.process.pid();
-    let without_rights = thread::scope(|scope| {
-        let killer = scope.spawn(|| kill_readers(pid, 2 * undisturbed, &killed, &is_over));
-        while killed.load(Ordering::Relaxed) < KILLS {
-            let (text, is_error) = look(&mut server);
-            if is_error {
-                assert!(
-                    text.contains("the process that reads it was ended"),
-                    "{text}"
-                );
-                refused += 1;
-            } else {
-                assert_eq!(text, right);
-                whole += 1;
-            }
+    let readers = || parsers_of(pid);
+    let result = work_while_killed(KILLS, 2 * undisturbed, readers, || {
+        let (text, is_error) = look(&mut server);
+        if is_error {
+            let why = "the process that reads it was ended";
+            assert!(text.contains(why), "{text}");
+        } else {
+            assert_eq!(text, right);
         }
-        is_over.store(true, Ordering::Relaxed);
-        killer.join().expect("it kills")
+        !is_error
     });
-    println!("{KILLS} killed: {whole} times all samples, {refused} times none");
-    assert!(whole > 0 && without_rights > 0);
+    println!("{KILLS} killed: {result:?}");
+    assert!(result.whole > 0 && result.confined > 0);
     assert_eq!(look(&mut server), (right, false));
 }
 
