@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn some_work_is_done_however_long_it_takes() {
         let pid = AtomicU32::new(0);
-        let processes = || match pid.load(Ordering::Relaxed) {
+        // Each is killed once: it can be signalled until it has been waited for.
+        let processes = || match pid.swap(0, Ordering::Relaxed) {
             0 => Vec::new(),
             pid => vec![pid],
         };
@@ -153,7 +154,7 @@ mod tests {
             is_done
         };
         // At first no process lives long enough.
-        let result = work_while_killed(10, Duration::from_millis(1), processes, work);
+        let result = work_while_killed(12, Duration::from_millis(1), processes, work);
         assert!(result.whole > 0 && result.refused > 0, "{result:?}");
         assert_eq!(result.confined, 0);
     }
