@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use test_support::wait_until;
+use test_support::{wait_for, wait_until};
 
 const DAC_OVERRIDE: u64 = 1 << 1;
 const DAC_READ_SEARCH: u64 = 1 << 2;
@@ -102,9 +102,16 @@ fn caches() -> (tempfile::TempDir, PathBuf) {
 /// Threads that look at processes.
 const LOOKING: [&str; 5] = ["titles", "python", "open waits", "locks", "sites"];
 
-/// Whether the threads that look at processes are confined, as far as there are any.
-fn who_looks_is_confined(threads: &BTreeMap<String, Vec<Status>>) -> bool {
-    let all = LOOKING.iter().filter_map(|name| threads.get(*name));
+/// Threads that parse, or ask those who do.
+const PARSING: [&str; 7] = [
+    "naming", "lines", "tables", "answers", "reports", "beside", "code",
+];
+
+/// Whether all threads that look at processes or parse are confined, as far as there are any. One
+/// may just have been started, at any time.
+fn are_confined(threads: &BTreeMap<String, Vec<Status>>) -> bool {
+    let names = LOOKING.iter().chain(&PARSING);
+    let all = names.filter_map(|name| threads.get(*name));
     all.flatten().all(Status::is_filtered)
 }
 
@@ -123,19 +130,19 @@ fn each_thread_has_the_rights_of_its_work_and_no_more() {
     let process = sampling(&caches);
     let pid = process.pid();
     const NAMED: [&str; 6] = ["proftop", "sampler", "kernel", "model", "naming", "tables"];
-    wait_until("all threads, confined", || {
+    let threads = wait_for("all threads, confined", || {
         let threads = threads(pid);
         let is_there = NAMED.iter().all(|name| threads.contains_key(*name));
         let of = |name: &str| threads.get(name).into_iter().flatten();
-        is_there
-            && of("naming").chain(of("tables")).all(Status::is_filtered)
+        let all = is_there
             && threads.contains_key("titles")
-            && who_looks_is_confined(&threads)
+            && are_confined(&threads)
             && of("model")
                 .chain(of("proftop"))
-                .all(|own| own.permitted() & BPF == 0)
+                .all(|own| own.permitted() & BPF == 0);
+        all.then_some(threads)
     });
-    check(pid);
+    check(&threads);
 }
 
 #[test]
@@ -153,26 +160,25 @@ fn so_have_those_of_the_screen() {
     let process = start_sampling(&mut command);
     let pid = process.pid();
     const NAMED: [&str; 6] = ["answers", "reports", "beside", "code", "naming", "tables"];
-    wait_until("all threads, confined", || {
+    let threads = wait_for("all threads, confined", || {
         let threads = threads(pid);
         let of = |name: &str| threads.get(name).into_iter().flatten();
-        let all = |name: &&str| threads.contains_key(*name) && of(name).all(Status::is_filtered);
-        NAMED.iter().all(all)
-            && who_looks_is_confined(&threads)
-            && of("model").all(|own| own.permitted() & BPF == 0)
+        let all = NAMED.iter().all(|name| threads.contains_key(*name))
+            && are_confined(&threads)
+            && of("model").all(|own| own.permitted() & BPF == 0);
+        all.then_some(threads)
     });
-    check(pid);
+    check(&threads);
     terminal.press(b"q");
 }
 
 /// Fails if a thread has rights that its work does not need.
-fn check(pid: u32) {
-    let threads = threads(pid);
+fn check(threads: &BTreeMap<String, Vec<Status>>) {
     let all = threads.values().flatten();
     for status in all {
         assert_eq!(status.permitted() & SYS_MODULE, 0, "{status:?}");
     }
-    for (name, statuses) in &threads {
+    for (name, statuses) in threads {
         for status in statuses {
             let permitted = status.permitted();
             let may = |capability| permitted & capability != 0;
@@ -186,7 +192,7 @@ fn check(pid: u32) {
                     let others = SETUID | SETGID | DAC_OVERRIDE;
                     assert_eq!(permitted & others, 0, "{name}: {permitted:x}");
                 }
-                "naming" | "lines" | "tables" | "answers" | "reports" | "beside" | "code" => {
+                name if PARSING.contains(&name) => {
                     assert_eq!(
                         permitted & !(SYSLOG | SETUID | SETGID),
                         0,
