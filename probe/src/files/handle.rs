@@ -105,7 +105,8 @@ impl Handle {
                 if !is_database(path) {
                     return Err(Reason::Refused);
                 }
-                // Databases never wait for a server, and everybody may read them.
+                // Databases of distributions are on no file system that waits for a server, and
+                // every user may read them.
                 let reply = self.perform(request, RemoteFiles::Skip)?;
                 let may = reply.file.as_ref().is_some_and(is_for_everybody);
                 may.then_some(reply).ok_or(Reason::Refused)

@@ -363,7 +363,7 @@ impl ParsersState {
     fn give_up(&mut self, order: &Order<'_>, now: Instant) {
         // The client that named a recording gets an error at once, so it is not counted for the note.
         self.failed += u64::from(order.work != Work::Recordings);
-        // Such an order has a number of its own, which nobody asks about again.
+        // The file of such an order got its number for this order alone: no later order has it.
         if is_used_once(order) {
             return;
         }

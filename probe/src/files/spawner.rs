@@ -50,13 +50,13 @@ pub enum For {
     Targets,
     /// The rights of the invoking user.
     User,
-    /// None, as it opens no files: it unpacks one file that it is given, and ends.
+    /// No rights, as it opens no files: it unpacks one file that it is given, and ends.
     Unpacking,
-    /// None either, as it opens no files: it parses files that it is given, one after the other.
+    /// No rights, as it opens no files: it parses files that it is given, one after the other.
     Parsing,
-    /// None either: it parses files that a user wants to see the code of, and may take more memory.
+    /// No rights: it parses files that a user wants to see the code of, and may take more memory.
     FindingCode,
-    /// None either: it reads one recording, and may take as much memory as a command on recordings.
+    /// No rights: it reads one recording, and may take as much memory as a command on recordings.
     ReadingRecordings,
 }
 
@@ -121,7 +121,8 @@ impl Spawner {
     /// Forks one more reader.
     pub fn spawn(&mut self, for_whom: For) -> io::Result<Spawned> {
         let (ours, theirs) = UnixStream::pair()?;
-        // A reader that was taken over may take no replies. A starved one takes them in time.
+        // A reader that was taken over may leave replies in its socket for ever. One that gets
+        // little CPU time takes them within this time.
         ours.set_write_timeout(Some(REPLY))?;
         let order = match for_whom {
             For::Targets => SPAWN,

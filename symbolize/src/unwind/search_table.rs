@@ -116,7 +116,7 @@ fn relative(base: u64, distance: u32) -> u64 {
 fn len_of(object: &Object, start: u64, fde: u64) -> Option<u64> {
     let place = object.segments().to_file(LinkAddr(fde))?;
     let mut entry = bytes_at(object, place, FDE_BYTES)?;
-    // A CIE is told by the distance from the second word back to it.
+    // The second word of a function's entry is the distance back to its CIE. It is 0 in a CIE.
     let back = u32_in(&entry, 4).filter(|back| *back != 0)?;
     let cie = place.0.checked_add(4)?.checked_sub(back.into())?;
     let head = bytes_at(object, FileOffset(cie), 4)?;
@@ -140,7 +140,7 @@ fn len_of(object: &Object, start: u64, fde: u64) -> Option<u64> {
     (fde.len() > 0).then_some(fde.len())
 }
 
-/// Reads so many bytes, or fewer at the end of the file.
+/// Reads this number of bytes of the file, or fewer if it ends before.
 fn bytes_at(object: &Object, at: FileOffset, bytes: usize) -> Option<Vec<u8>> {
     let source = object.source();
     let left = source.len().checked_sub(at.0)?;
