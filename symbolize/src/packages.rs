@@ -1,8 +1,8 @@
 //! Finds the *package* that a file of a system belongs to, and the package that has its symbols.
 //!
 //! Databases of package managers are read as files, below the root that the target sees; none of
-//! its programs is run. They are not trusted: their contents are shown to the user, and nothing
-//! else depends on them.
+//! its programs is run. So are the files that identify its distribution. They are not trusted: their
+//! contents are shown to the user, and nothing else depends on them.
 //!
 //! | manager | read | packages with symbols |
 //! |---|---|---|
@@ -20,6 +20,7 @@ pub use distribution::Distribution;
 
 use crate::source::Source;
 use crate::{Files, sanitize};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -77,21 +78,35 @@ impl Owner {
     }
 }
 
-/// Returns the owners of files below a root, in the order of `paths`; `None` for a file that
-/// belongs to no package, or if no database can be read.
-pub fn owners(root: &OwnedFd, paths: &[&Path], files: &Files) -> Vec<Option<Owner>> {
-    let mut reader = Reader {
-        root,
-        files,
-        bytes_left: BYTES_MAX,
-    };
+/// What the files of package managers tell of a system.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Packages {
+    /// `None` if it is unknown.
+    pub distribution: Option<Distribution>,
+    /// The owners of the files that were asked for, in their order; `None` for a file that belongs
+    /// to no package, or if no database can be read.
+    pub owners: Vec<Option<Owner>>,
+}
+
+impl Packages {
+    /// Identifies the system below a root, and finds the owners of files of it.
+    pub fn find(root: &OwnedFd, paths: &[&Path], files: &Files) -> Packages {
+        let mut reader = Reader::new(root, files);
+        Packages {
+            distribution: Distribution::read(&mut reader),
+            owners: find_owners(&mut reader, paths),
+        }
+    }
+}
+
+fn find_owners(reader: &mut Reader<'_>, paths: &[&Path]) -> Vec<Option<Owner>> {
     let wanted: Vec<Wanted> = paths.iter().map(|path| Wanted::new(path)).collect();
     let mut owners = vec![None; paths.len()];
     for find in [dpkg::find, apk::find, rpm::find] {
         if owners.iter().all(Option::is_some) {
             break;
         }
-        find(&mut reader, &wanted, &mut owners);
+        find(reader, &wanted, &mut owners);
     }
     owners
 }
@@ -105,12 +120,13 @@ const DIRECTORIES: [&str; 5] = [
     "var/lib/rpm",
 ];
 
-/// Whether a path below the root of a system may be that of a file of a database: no others are
-/// opened to find [`owners`].
-pub fn is_database(path: &Path) -> bool {
+/// Whether a path below the root of a system may be that of a file of a database, or of one that
+/// identifies its distribution: no others are opened to find [`Packages`].
+pub fn is_of_packages(path: &Path) -> bool {
     let mut parts = path.components();
     let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
-    is_plain && DIRECTORIES.iter().any(|place| path.starts_with(place))
+    let is_database = is_plain && DIRECTORIES.iter().any(|place| path.starts_with(place));
+    is_database || path.to_str().is_some_and(distribution::is_read)
 }
 
 /// A file whose owner is searched.
@@ -143,17 +159,35 @@ struct Reader<'a> {
     bytes_left: u64,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(root: &'a OwnedFd, files: &'a Files) -> Reader<'a> {
+        Reader {
+            root,
+            files,
+            bytes_left: BYTES_MAX,
+        }
+    }
+
     /// The whole file; `None` if it cannot be read or is too large.
     fn read(&mut self, path: &str) -> Option<Vec<u8>> {
         let file = self.files.open_beneath(self.root, Path::new(path)).ok()?;
-        let most = DATABASE_BYTES_MAX.min(self.bytes_left);
-        if file.metadata().ok()?.len() > most {
+        if file.metadata().ok()?.len() > DATABASE_BYTES_MAX.min(self.bytes_left) {
             return None;
         }
+        self.read_opened(&file, DATABASE_BYTES_MAX)
+    }
+
+    /// The file up to a maximum length; `None` if it cannot be read.
+    fn read_beginning(&mut self, path: &str, most: u64) -> Option<Vec<u8>> {
+        let file = self.files.open_beneath(self.root, Path::new(path)).ok()?;
+        self.read_opened(&file, most)
+    }
+
+    fn read_opened(&mut self, file: &File, most: u64) -> Option<Vec<u8>> {
         // Not by `std::fs::read`: the filter of parsers lets `pread` through, but no other reads.
-        let source = Source::file(&file).ok()?;
-        let bytes = source.read(0, source.len().min(most), "a database").ok()?;
+        let source = Source::file(file).ok()?;
+        let most = source.len().min(most).min(self.bytes_left);
+        let bytes = source.read(0, most, "a file of packages").ok()?;
         self.bytes_left -= bytes.len() as u64;
         Some(bytes)
     }
@@ -163,7 +197,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use crate::RemoteFiles;
-    use std::fs::{self, File};
+    use std::fs;
 
     /// Creates a root directory with these files.
     pub(super) fn root(contents: &[(&str, &[u8])]) -> (tempfile::TempDir, OwnedFd) {
@@ -179,7 +213,7 @@ mod tests {
 
     pub(super) fn owner_of(root: &OwnedFd, path: &str) -> Option<(String, String)> {
         let files = Files::from(RemoteFiles::Skip);
-        let [owner] = &owners(root, &[Path::new(path)], &files)[..] else {
+        let [owner] = &Packages::find(root, &[Path::new(path)], &files).owners[..] else {
             panic!("one answer for one path");
         };
         let owner = owner.as_ref()?;
@@ -193,8 +227,8 @@ mod tests {
     }
 
     #[test]
-    fn databases_are_below_their_directories() {
-        let is_it = |path: &str| is_database(Path::new(path));
+    fn no_other_files_are_of_packages() {
+        let is_it = |path: &str| is_of_packages(Path::new(path));
         assert!(is_it("var/lib/dpkg/info/libc6:amd64.list"));
         assert!(is_it(dpkg::STATUS));
         assert!(
@@ -207,6 +241,8 @@ mod tests {
         assert!(!is_it("/var/lib/dpkg/status"));
         assert!(!is_it("var/lib/dpkg2/status"));
         assert!(!is_it("etc/shadow") && !is_it(""));
+        assert!(is_it("etc/os-release") && is_it("etc/apt/sources.list.d/ddebs.list"));
+        assert!(!is_it("etc/os-release/x") && !is_it("etc/apt/sources.list.d/x.list"));
     }
 
     #[test]

@@ -167,11 +167,12 @@ impl Adviser {
             }
         }
         for (id, (root, paths)) in wanted {
-            let distribution = || Distribution::below(root, &self.files);
-            self.distributions.entry(id).or_insert_with(distribution);
-            let owners = packages_order::ask(root, &paths, &self.files);
             // Of databases that could not be read, nothing is remembered.
-            for (path, owner) in paths.into_iter().zip(owners.into_iter().flatten()) {
+            let Ok(found) = packages_order::ask(root, &paths, &self.files) else {
+                continue;
+            };
+            self.distributions.insert(id, found.distribution);
+            for (path, owner) in paths.into_iter().zip(found.owners) {
                 self.owners.insert((id, path.to_owned()), owner);
             }
         }
@@ -421,6 +422,7 @@ fn made_at_run_time(code: &Code) -> Advice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use symbolize::packages::Packages;
 
     fn means(has_client: bool) -> Means {
         Means {
@@ -456,7 +458,8 @@ mod tests {
         std::fs::write(release, format!("ID={}\n", distribution.replace(' ', "\n"))).unwrap();
         let root = std::fs::File::open(directory.path()).unwrap().into();
         let files = Files::from(symbolize::RemoteFiles::Skip);
-        let distribution = Distribution::below(&root, &files).unwrap();
+        let found = Packages::find(&root, &[], &files);
+        let distribution = found.distribution.unwrap();
         let manager = if distribution.is_like("fedora") {
             Manager::Rpm
         } else {

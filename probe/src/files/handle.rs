@@ -9,7 +9,7 @@ use super::spawner::For;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use symbolize::files::{Order, Proxy, Reply, Request, Work};
-use symbolize::packages::is_database;
+use symbolize::packages::is_of_packages;
 use symbolize::{Reason, RemoteFiles};
 
 /// Access to files for one thread, or for several that do the same work.
@@ -92,7 +92,8 @@ fn user_of(request: &Request<'_>) -> Option<u32> {
 impl Handle {
     /// Performs a request of a parser that works on an order: opens an ELF file that the parser may
     /// have, or unpacks what is packed in one. For a recording of the user it may have those that the
-    /// user could open, and for packages the files of databases, of which the parser has only the root.
+    /// user could open, and for packages the files of databases and those that identify the system, of
+    /// which the parser has only the root.
     fn perform_for_parser(
         &self,
         request: &Request<'_>,
@@ -102,7 +103,7 @@ impl Handle {
         match request {
             Request::Unpack { .. } => self.pool.unpack(request),
             Request::Beneath { path, .. } if order.work == Work::Packages => {
-                if !is_database(path) {
+                if !is_of_packages(path) {
                     return Err(Reason::Refused);
                 }
                 // Databases of distributions are on no file system that waits for a server, and

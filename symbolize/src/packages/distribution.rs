@@ -1,12 +1,13 @@
 //! Identifies the distribution of a system.
 
-use crate::Files;
-use std::io::Read as _;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use super::Reader;
+use crate::wire::{Taken, put_bytes, put_u32};
 
 /// Maximum size of os-release and of lists of archives. They have some 20 lines.
 const BYTES_MAX: u64 = 64 << 10;
+
+/// Files that identify a system; the first that can be read is used.
+const RELEASES: [&str; 2] = ["etc/os-release", "usr/lib/os-release"];
 
 /// A distribution, by os-release(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,20 +39,43 @@ const ARCHIVES: [&str; 10] = [
 
 impl Distribution {
     /// Identifies the system below a root.
-    pub fn below(root: &OwnedFd, files: &Files) -> Option<Distribution> {
-        let paths = ["etc/os-release", "usr/lib/os-release"].map(Path::new);
-        let read = |path: &Path| {
-            let file = files.open_beneath(root, path).ok()?;
-            let mut bytes = Vec::new();
-            file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Distribution> {
+        let mut read = |path: &&str| {
+            let bytes = reader.read_beginning(path, BYTES_MAX)?;
             Some(String::from_utf8_lossy(&bytes).into_owned())
         };
-        let mut found = Distribution::parse(&paths.into_iter().find_map(read)?)?;
+        let mut found = Distribution::parse(&RELEASES.iter().find_map(&mut read)?)?;
         if found.is_like("debian") {
-            let mut archives = ARCHIVES.iter().filter_map(|path| read(Path::new(path)));
+            let mut archives = ARCHIVES.iter().filter_map(read);
             found.has_debug_archive = archives.any(|text| names_debug_archive(&text));
         }
         Some(found)
+    }
+
+    /// Appends it to a message.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self.id.as_bytes());
+        put_bytes(out, self.codename.as_bytes());
+        out.push(self.has_debug_archive.into());
+        put_u32(out, self.like.len() as u32);
+        self.like
+            .iter()
+            .for_each(|id| put_bytes(out, id.as_bytes()));
+    }
+
+    /// Reads it from a message of a stranger; `None` if the bytes are malformed.
+    pub(crate) fn read_message(told: &mut Taken<'_>) -> Option<Distribution> {
+        let text = |told: &mut Taken<'_>| String::from_utf8(told.bytes()?.to_vec()).ok();
+        let (id, codename) = (text(told)?, text(told)?);
+        let has_debug_archive = told.u8()? == 1;
+        let like = (0..told.u32()?).map(|_| text(told));
+        let like = like.collect::<Option<_>>()?;
+        Some(Distribution {
+            id,
+            like,
+            codename: can_be_typed(&codename).then_some(codename)?,
+            has_debug_archive,
+        })
     }
 
     /// Whether apt is configured with an archive that has the packages with debug symbols.
@@ -94,7 +118,7 @@ impl Distribution {
             id: value("ID")?.to_owned(),
             like: value("ID_LIKE").map(words).unwrap_or_default(),
             codename: value("VERSION_CODENAME")
-                .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+                .filter(|name| can_be_typed(name))
                 .unwrap_or_default()
                 .to_owned(),
             has_debug_archive: false,
@@ -119,6 +143,16 @@ impl Distribution {
     pub fn is_like(&self, id: &str) -> bool {
         self.id == id || self.like.iter().any(|like| like == id)
     }
+}
+
+/// Whether a path below the root of a system is one of those that are read to identify it.
+pub(super) fn is_read(path: &str) -> bool {
+    RELEASES.iter().chain(&ARCHIVES).any(|read| *read == path)
+}
+
+/// Whether a codename can be typed into a shell without quotes.
+fn can_be_typed(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Whether a list of archives has one with debug symbols: with a suite such as `bookworm-debug`, or
@@ -146,13 +180,40 @@ mod tests {
     }
 
     #[test]
+    fn it_arrives_as_it_was_found() {
+        let text = "ID=\"rocky\"\nID_LIKE=\"rhel fedora\"\nVERSION_CODENAME=green";
+        let rocky = Distribution {
+            has_debug_archive: true,
+            ..Distribution::parse(text).unwrap()
+        };
+        let mut bytes = Vec::new();
+        rocky.write(&mut bytes);
+        for len in 0..bytes.len() {
+            let cut = Distribution::read_message(&mut Taken(&bytes[..len]));
+            assert_eq!(cut, None, "of {len} bytes");
+        }
+        assert_eq!(
+            Distribution::read_message(&mut Taken(&bytes)),
+            Some(rocky.clone())
+        );
+        let odd = Distribution {
+            codename: "a;b".into(),
+            ..rocky
+        };
+        bytes.clear();
+        odd.write(&mut bytes);
+        let read = Distribution::read_message(&mut Taken(&bytes));
+        assert_eq!(read, None, "its codename is typed into a shell");
+    }
+
+    #[test]
     fn an_archive_of_debug_symbols_is_known_or_named() {
         let of = |lists: &[(&str, &[u8])]| {
             let release: (&str, &[u8]) =
                 ("etc/os-release", b"ID=debian\nVERSION_CODENAME=bookworm\n");
             let (_directory, root) = super::super::tests::root(&[&[release], lists].concat());
-            let files = Files::from(crate::RemoteFiles::Skip);
-            Distribution::below(&root, &files).unwrap()
+            let files = crate::Files::from(crate::RemoteFiles::Skip);
+            Distribution::read(&mut Reader::new(&root, &files)).unwrap()
         };
         let line = "deb http://deb.debian.org/debian-debug/ bookworm-debug main";
         let without = of(&[(

@@ -6,8 +6,9 @@ use super::jit_order::JitAnswer;
 use super::lines_order::{read_lines, read_program};
 use super::names::{PlaceName, SourceLine};
 use super::run_time_order::RunTimeAnswer;
-use super::{sites_answer, types_order};
+use super::{packages_order, sites_answer, types_order};
 use crate::code::{CodeFound, Dialect, FunctionCode, RunTimeFound};
+use crate::packages::Distribution;
 use crate::python::PythonFile;
 use crate::{LinkAddr, Segment, Segments, object, sanitize};
 
@@ -54,7 +55,23 @@ pub fn check_any_answer(bytes: &[u8]) {
         assert!(code.instructions.len() <= bytes.len());
         check_code(code);
     }
+    check_packages(bytes);
     check_sites(bytes);
+}
+
+/// Decodes bytes as an answer about the packages of two files.
+fn check_packages(bytes: &[u8]) {
+    let Some(found) = packages_order::read_answer(bytes, 2) else {
+        return;
+    };
+    for owner in found.owners.iter().flatten() {
+        check_text(&owner.package);
+        check_text(&owner.version);
+    }
+    let distribution = found.distribution.as_ref();
+    if let Some((line, _)) = distribution.and_then(Distribution::debug_archive) {
+        check_text(&line);
+    }
 }
 
 /// Decodes bytes as each kind of answer about functions that may be probed.

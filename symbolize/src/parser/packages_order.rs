@@ -1,13 +1,14 @@
-//! Has a parser process find out which packages files of a system belong to: the owner of the system
-//! wrote the databases.
+//! Has a parser process find out which packages files of a system belong to, and which distribution
+//! it is: the owner of the system wrote the databases.
 //!
 //! ```text
 //! question: the paths of the files
-//! answer:   for each whether it has an owner; its package manager, package, version
+//! answer:   whether the distribution is known; what is known of it
+//!           for each file whether it has an owner; its package manager, package, version
 //! ```
 //!
-//! The file is the root directory of the system. The parser asks for the files of databases below it
-//! ([`is_database`](crate::packages::is_database)), and ends after its order.
+//! The file is the root directory of the system. The parser asks for files below it
+//! ([`is_of_packages`](crate::packages::is_of_packages)), and ends after its order.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,18 +17,18 @@ use std::path::Path;
 
 use super::opened::next_number;
 use crate::files::{Order, Reply, Work};
-use crate::packages::{self, Manager, Owner};
+use crate::packages::{Distribution, Manager, Owner, Packages};
 use crate::wire::{Taken, put_bytes};
 use crate::{Files, Reason, Writers};
 
 /// Maximum length of a name or version. Those of distributions are shorter than 200 bytes.
 const TEXT_BYTES_MAX: usize = 1 << 10;
 
-/// Finds the owners of files below a root, in the order of `paths`. If there are parser processes,
-/// one of them reads the databases.
-pub fn ask(root: &OwnedFd, paths: &[&Path], way: &Files) -> Result<Vec<Option<Owner>>, Reason> {
+/// Identifies the system below a root, and finds the owners of files of it, in the order of `paths`.
+/// If there are parser processes, one of them reads the databases.
+pub fn ask(root: &OwnedFd, paths: &[&Path], way: &Files) -> Result<Packages, Reason> {
     if !way.has_parsers() {
-        return Ok(packages::owners(root, paths, way));
+        return Ok(Packages::find(root, paths, way));
     }
     let mut message = Vec::new();
     for path in paths {
@@ -41,9 +42,7 @@ pub fn ask(root: &OwnedFd, paths: &[&Path], way: &Files) -> Result<Vec<Option<Ow
         files: &[root.as_fd()],
         message: &message,
     })?;
-    let mut told = Taken(&reply.bytes);
-    let owners = paths.iter().map(|_| read_owner(&mut told));
-    owners.collect::<Option<_>>().ok_or(Reason::Refused)
+    read_answer(&reply.bytes, paths.len()).ok_or(Reason::Refused)
 }
 
 /// Answers a question that [`ask`] has sent, in the parser process.
@@ -53,11 +52,33 @@ pub(super) fn answer(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Result
     while let Some(path) = message.bytes() {
         paths.push(Path::new(OsStr::from_bytes(path)));
     }
-    let mut bytes = Vec::new();
-    for owner in packages::owners(&root, &paths, way) {
+    let bytes = write_answer(&Packages::find(&root, &paths, way));
+    Ok(Reply { bytes, file: None })
+}
+
+fn write_answer(found: &Packages) -> Vec<u8> {
+    let mut bytes = vec![found.distribution.is_some().into()];
+    if let Some(distribution) = &found.distribution {
+        distribution.write(&mut bytes);
+    }
+    for owner in &found.owners {
         write_owner(&mut bytes, owner.as_ref());
     }
-    Ok(Reply { bytes, file: None })
+    bytes
+}
+
+/// Reads an answer about this number of files; `None` if the bytes are malformed.
+pub(super) fn read_answer(bytes: &[u8], files: usize) -> Option<Packages> {
+    let mut told = Taken(bytes);
+    let distribution = match told.u8()? {
+        0 => None,
+        _ => Some(Distribution::read_message(&mut told)?),
+    };
+    let owners = (0..files).map(|_| read_owner(&mut told));
+    Some(Packages {
+        distribution,
+        owners: owners.collect::<Option<_>>()?,
+    })
 }
 
 fn write_owner(out: &mut Vec<u8>, owner: Option<&Owner>) {
@@ -104,6 +125,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_answer_is_safe_to_print(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let found = read_answer(&bytes, 1);
+            let distribution = found.as_ref().and_then(|found| found.distribution.as_ref());
+            if let Some((line, _)) = distribution.and_then(Distribution::debug_archive) {
+                prop_assert!(!line.contains(char::is_control));
+            }
             let mut told = Taken(&bytes);
             while let Some(owner) = read_owner(&mut told) {
                 let Some(owner) = owner else { continue };
