@@ -427,15 +427,20 @@ fn packages_while_they_are_killed(folder: &Path) {
         .expect("a file");
     }
     fs::write(root.join(status), &text).expect("a file");
+    let release = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n";
+    fs::create_dir_all(root.join("etc")).expect("a folder");
+    fs::write(root.join("etc/os-release"), release).expect("a file");
     let opened = OwnedFd::from(fs::File::open(&root).expect("a folder"));
     let paths = ["/usr/bin/tool-298", "/bin/tool-7", "/usr/bin/none"].map(Path::new);
     let find = |way: &Files| packages_order::ask(&opened, &paths, way);
     let parsed = files::of_targets();
     let right = find(&Files::default()).expect("a database");
     let found = |owner: &Option<Owner>| owner.as_ref().map(|owner| owner.package.clone());
-    let found: Vec<_> = right.iter().map(found).collect();
+    let found: Vec<_> = right.owners.iter().map(found).collect();
     let package = |name: &str| Some(name.to_owned());
     assert_eq!(found, [package("package-298"), package("package-7"), None]);
+    let system = right.distribution.as_ref().expect("a distribution");
+    assert!(system.is_like("debian") && system.debug_archive().is_some());
     // On a busy machine the reader of a database may be too slow, which gives no answer.
     let answer = || wait_for("packages", || find(&parsed).ok());
     let begin = Instant::now();
@@ -486,7 +491,12 @@ fn right_or_refused<T: PartialEq + std::fmt::Debug>(
 
 /// Checks that every file has its table, or a reason for having none.
 fn unwind_tables_while_they_are_killed(program: &Path) {
-    let mut tables = Tables::new(TableMaps::in_memory(), &Limits::default()).expect("threads");
+    // No table comes from the cache: a parser makes each of them.
+    let limits = Limits {
+        cache_base: None,
+        ..Limits::default()
+    };
+    let mut tables = Tables::new(TableMaps::in_memory(), &limits).expect("threads");
     let file = fs::File::open(program).expect("it is there");
     let revision = Revision::now(&file).ok();
     let summary = Arc::new(Summary::read(&file).expect("an ELF file"));

@@ -2,6 +2,7 @@
 
 use crate::{DEADLINE, Random};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -88,6 +89,8 @@ impl<P: Fn() -> Vec<u32>> Killer<P> {
     /// given up their rights by then.
     fn kill(&self, is_over: &Receiver<()>) -> usize {
         let (mut random, mut confined) = (Random::new(7), 0);
+        // A process that was killed is listed until its parent has waited for it.
+        let mut are_killed = BTreeSet::new();
         loop {
             let pause = random.below(self.longest_pause_us.load(Ordering::Relaxed));
             let ended = is_over.recv_timeout(Duration::from_micros(pause));
@@ -95,6 +98,9 @@ impl<P: Fn() -> Vec<u32>> Killer<P> {
                 return confined;
             }
             for process in (self.processes)() {
+                if !are_killed.insert(process) {
+                    continue;
+                }
                 confined += usize::from(is_confined(process));
                 let pid = Pid::from_raw(process.cast_signed()).expect("a process");
                 let is_ended = kill_process(pid, Signal::KILL).is_ok();
@@ -141,8 +147,7 @@ mod tests {
     #[test]
     fn some_work_is_done_however_long_it_takes() {
         let pid = AtomicU32::new(0);
-        // Each is killed once: it can be signalled until it has been waited for.
-        let processes = || match pid.swap(0, Ordering::Relaxed) {
+        let processes = || match pid.load(Ordering::Relaxed) {
             0 => Vec::new(),
             pid => vec![pid],
         };
