@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use symbolize::Reason;
 use symbolize::python::{
-    Asyncio, IDENTITY_WORDS, Layout, LineTable, Lines, Version, find_running_tasks, find_threading,
-    module_of, read_codes, read_thread_names, read_threads,
+    Asyncio, Function, IDENTITY_WORDS, Layout, LineTable, Lines, Look, Seen, Version, WantedCode,
+    find_running_tasks, find_threading, module_of, read_codes, read_thread_names, read_threads,
 };
 
 /// Where the bytes are in the memory of the process. Pointers to there are easily made.
@@ -36,6 +36,18 @@ fuzz_target!(|data: &[u8]| {
     }
     module_of(&String::from_utf8_lossy(bytes));
     Asyncio::read(bytes);
+    let look = Look {
+        pid: 100,
+        version,
+        runtime: START,
+        layout: None,
+        threading: Vec::new(),
+        wants_tasks: true,
+        tids: [(1, 100), (7, 107)].into(),
+    };
+    if let Ok(seen) = Seen::read(&look, &memory, &memory) {
+        assert!(seen.threads.keys().all(|tid| [100, 107].contains(tid)));
+    }
     let Ok(layout) = Layout::of(version, &memory, START) else {
         return;
     };
@@ -44,6 +56,12 @@ fuzz_target!(|data: &[u8]| {
     }
     _ = find_threading(&memory, START, &layout);
     _ = find_running_tasks(&memory, START, &layout);
+    let codes = [0, 64, 512].map(|at| WantedCode {
+        address: START + at,
+        check: 0,
+    });
+    let found = Function::read_all(&codes, &layout, |_, _| 0, &memory, &memory);
+    assert_eq!(found.len(), codes.len());
     for address in [START, START + 64, START + 512] {
         let any = |_, _: &[u64; IDENTITY_WORDS]| true;
         _ = read_codes(&memory, &memory, &[(address, any)], &layout);

@@ -9,7 +9,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `process` | the state of one process: its layout, its threads |
-//! | `reading` | reads files and processes, on a thread of its own |
+//! | `reading` | asks what files and processes have, on a thread of its own |
+//! | `memories` | the memory of processes, opened once for each |
 //! | `tids` | maps threads of the interpreter to threads of the kernel |
 //! | `codes` | the code objects of a process, each read once |
 //! | `names` | numbers for functions and lines, for the whole run |
@@ -26,9 +27,9 @@ mod budget;
 mod codes;
 mod later;
 mod maps;
+mod memories;
 mod merge;
 mod names;
-mod own_state;
 mod process;
 mod reading;
 mod task;
@@ -48,6 +49,7 @@ use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use budget::Budget;
 use codes::RecordPart;
+use memories::Subject;
 use merge::{Entries, FrameRole, Merged};
 use names::Registry;
 use probe_ebpf::python::status;
@@ -313,8 +315,10 @@ impl Python {
         let pid = raw.tgid;
         self.unmarked
             .extend(unmarked.map(|(start, kind)| (pid, start, kind)));
-        for start in met.wanted {
-            self.ask(user, Wanted::Trampolines { pid, start });
+        let wanted = met.wanted.into_iter();
+        let wanted: Vec<_> = wanted.map(|start| process.trampolines_at(start)).collect();
+        for wanted in wanted {
+            self.ask(user, wanted);
         }
         if let Some(look) = look {
             self.ask(user, look);
@@ -448,7 +452,7 @@ impl Python {
         match self.find(mappings) {
             Some((interpreter, runtime)) => {
                 let look = Look {
-                    pid,
+                    subject: Arc::new(Subject { pid }),
                     interpreter,
                     runtime,
                 };

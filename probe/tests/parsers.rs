@@ -1,6 +1,9 @@
 //! Parser processes are killed again and again while they work: names are the same as
 //! otherwise, or there are none, with a reason. What readers tell of headers is the same as well.
 
+#[path = "parsers/python.rs"]
+mod python;
+
 use probe::tables::{Content, Job, Limits, NoTable, TableMaps, Tables};
 use probe::{ModuleId, files};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
@@ -82,6 +85,7 @@ fn main() {
     headers_are_the_same_whoever_reads_them();
     images_while_they_are_killed();
     python_is_the_same_whoever_looks_for_it(&own);
+    python::memory_is_read_by_parsers();
     a_reader_that_does_not_answer_costs_one_file(&own);
     let mut again = Command::new(&own);
     again.arg(WITH_A_MISTAKE);

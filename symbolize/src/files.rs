@@ -191,6 +191,12 @@ impl Files {
         Ok(pieces.iter().map(|_| next()).collect())
     }
 
+    /// Opens the memory of a process for reading. Whoever has the file can read that memory as long as
+    /// the process runs the same program, and no other; reading it may block.
+    pub fn open_memory(&self, pid: u32) -> Result<File, Reason> {
+        self.file(&Request::OpenMemory { pid })
+    }
+
     /// Reads the environment that a process was started with.
     pub fn environment(&self, pid: u32) -> io::Result<Vec<u8>> {
         let reply = self.perform(&Request::Environment { pid });

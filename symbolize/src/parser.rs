@@ -10,13 +10,15 @@
 //! probes     ── FileSites ─── Order: an open file, a name ─► functions, instructions, types
 //! doctor     ── facts_order ─ Order: an open file ─────────► what it offers
 //! python     ── python_order  Order: an open file ─────────► interpreter, asyncio
+//!            ── memory_order  Order: memory of a process ──► threads, functions and their lines
 //! code view  ── archive_order Order: an open zip archive ──► source text
 //! advice     ── packages_order Order: a root directory ─────► packages of files below it
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
 //! mcp        ── recording_order Order: an open recording ──► a recording of ours, as a file in memory
 //! ```
 //!
-//! Both ends are implemented here, except for unwind tables and recordings. A
+//! Both ends are implemented here, except for unwind tables and recordings; the check of code objects
+//! of Python is passed in. A
 //! [`Proxy`](crate::files::Proxy) transports an [`Order`](crate::files::Order) from one end to the
 //! other. A hostile file may have taken over the process that replies, so the reply is read with
 //! limits, and its texts are sanitized.
@@ -51,6 +53,8 @@
 //! | `archive_order` | a question for a member of a zip archive, and its answer |
 //! | `packages_order` | a question for the packages of files, and its answer |
 //! | `python_order` | a question about Python in a file, and its answer |
+//! | `memory_order` | encoding of questions about the memory of a process that runs Python |
+//! | `process_memory` | such memory, in the process that asks |
 //! | `table_order` | encoding of a question for the unwind table of a file |
 //! | `recording_order` | has a recording read |
 //! | `sites_order` | encoding of questions about functions that may be probed |
@@ -82,6 +86,7 @@ mod kept_maps;
 mod kept_sites;
 mod known;
 mod lines_order;
+pub mod memory_order;
 pub mod names;
 pub(crate) mod opened;
 pub(crate) mod opened_code;
@@ -89,6 +94,7 @@ mod opened_jit;
 pub(crate) mod opened_lines;
 mod order;
 pub mod packages_order;
+mod process_memory;
 pub mod python_order;
 pub mod recording_order;
 mod run_time_code;
@@ -128,6 +134,7 @@ use kept_sites::KeptSites;
 use lines_order::LinesQuestion;
 pub use opened_jit::NewNames;
 use order::{Beside, Question};
+pub use process_memory::ProcessMemory;
 pub use run_time_code::RunTimeCode;
 pub use sites_answer::{Functions, LineFunctions, MarkerSites, SitesFacts};
 use sites_order::SitesOrder;
@@ -199,9 +206,11 @@ impl Parser {
                 let order = SitesOrder::read(message, files, way).ok_or(Reason::Refused)?;
                 self.sites.answer(number, order)
             }
-            // Handled elsewhere: this crate knows neither the format of these tables, which belongs to
-            // the stack walk, nor those of recordings.
-            Work::Tables | Work::WantedTables | Work::Recordings => Err(Reason::Refused),
+            // Handled elsewhere: this crate knows neither the format of these tables nor the check of
+            // code objects, which belong to the stack walk, nor the formats of recordings.
+            Work::Tables | Work::WantedTables | Work::PythonMemory | Work::Recordings => {
+                Err(Reason::Refused)
+            }
         }
     }
 

@@ -8,11 +8,14 @@
 //! | `interpreter` | whether a file is an interpreter: its version, its state, its loop |
 //! | `parts` | finds all parts of a function that was split, by its jumps |
 //! | `layout` | offsets of data in each version: one file for each |
+//! | `inspect` | what is found out about a process as a whole |
 //! | `threads` | the threads of an interpreter |
+//! | `own_state` | where a thread has the address of its own state |
 //! | `thread_names` | the names that the program gave its threads |
 //! | `dict` | dictionaries and attributes |
 //! | `modules` | the modules that a process has imported |
 //! | `code` | a code object: its name, file and lines |
+//! | `functions` | the functions of code objects, as they are shown |
 //! | `trampoline` | the code that `-X perf` puts around calls of the loop |
 //! | `lines` | the line of each instruction |
 //! | `text` | strings and bytes |
@@ -28,14 +31,17 @@ mod blocks;
 mod code;
 mod dict;
 mod file;
+mod functions;
 #[cfg(test)]
 mod in_words;
+mod inspect;
 mod interpreter;
 mod layout;
 mod lines;
 mod memory;
 mod module_name;
 mod modules;
+mod own_state;
 mod parts;
 mod text;
 mod thread_names;
@@ -43,17 +49,21 @@ mod threads;
 mod trampoline;
 
 pub use asyncio::{Asyncio, find_running_tasks};
-pub use blocks::blocks_of;
+pub(crate) use blocks::blocks_of;
 pub use code::{Code, Found, IDENTITY_WORDS, read_codes};
 pub use file::PythonFile;
+pub use functions::{Check, FoundFunction, Function, WantedCode};
+pub(crate) use functions::{take_function, write_function};
+pub use inspect::{Look, Seen, ThreadPlace};
 pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,
     TaskLayout, TaskLinks, ThreadLayout,
 };
 pub use lines::Lines;
-pub use memory::{Lack, Memory, memory_of};
+pub(crate) use memory::Within;
+pub use memory::{Lack, Memory};
 pub use module_name::module_of;
 pub use thread_names::{find_threading, read_thread_names};
-pub use threads::{Thread, count_interpreters, find_gil, read_threads};
+pub use threads::{TIDS_IN_PTHREAD, Thread, read_threads};
 pub use trampoline::{LOOKED_AT, Trampoline};

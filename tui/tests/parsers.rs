@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use symbolize::{ElfSymbols, FileOffset};
-use test_support::{Process, Random, compile, wait_until};
+use test_support::{NO_PYTHON, Process, Random, compile, pythons, skip, wait_until};
 
 /// How many processes the test kills.
 const KILLS: u32 = 100;
@@ -49,9 +49,17 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
     let many = Process::start_load(&mut Command::new(&program));
     let pid = many.pid().to_string();
     let args = ["-b", "--format", "json", "-d", "1", "-F", "499", "-p", &pid];
-    let output = folder.path().join("reports");
-    let mut command = proftop(&args);
-    command.env("PROFTOP_CACHE", folder.path());
+    sample_while_they_are_killed(&args, folder.path(), |reports| {
+        named(&symbols(&program), reports)
+    });
+}
+
+/// Samples while parsers are killed; `named` counts the samples with a name, and fails if a name is
+/// wrong.
+fn sample_while_they_are_killed(args: &[&str], folder: &Path, named: impl Fn(&[Value]) -> u64) {
+    let output = folder.join("reports");
+    let mut command = proftop(args);
+    command.env("PROFTOP_CACHE", folder);
     command.stdout(fs::File::create(&output).expect("a file"));
     command.stderr(Stdio::null());
     let mut sampling = Process::start(&mut command);
@@ -64,9 +72,9 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
         }
         killed >= KILLS
     });
-    let named_before = named(&symbols(&program), &reports_in(&output));
+    let named_before = named(&reports_in(&output));
     wait_until("more is named afterwards", || {
-        named(&symbols(&program), &reports_in(&output)) > named_before
+        named(&reports_in(&output)) > named_before
     });
     sampling.interrupt();
     assert!(sampling.wait().expect("ours").success());
@@ -74,6 +82,78 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
     let last = reports.last().expect("a report");
     assert_eq!(number(last, "lost_run"), 0, "{last}");
     assert!(number(last, "samples_run") > 0, "{last}");
+}
+
+/// Number of functions of each Python program. Their code is made anew in each round, so that there
+/// is always some to read.
+const PYTHON_FUNCTIONS: usize = 40;
+
+/// Number of lines of each.
+const PYTHON_LINES: usize = 3;
+
+/// Starts a Python program that calls functions of the file `word.py`, one after the other.
+fn python_program(python: &Path, folder: &Path, word: &str) -> Process {
+    let mut text = String::new();
+    for number in 0..PYTHON_FUNCTIONS {
+        let head = format!("def {word}_{number}():\n s = 0\n");
+        writeln!(text, "{head} for i in range(20000): s += i").expect("a String takes all");
+    }
+    let file = folder.join(format!("{word}.py"));
+    fs::write(&file, text).expect("a file");
+    let rounds = "import sys\n\
+                  text = open(sys.argv[1]).read()\n\
+                  while True:\n    \
+                      names = {}\n    \
+                      exec(compile(text, sys.argv[1], 'exec'), names)\n    \
+                      for name in [it for it in names if it[0] != '_']: names[name]()\n";
+    Process::start_load(Command::new(python).args(["-S", "-c", rounds]).arg(&file))
+}
+
+/// Returns the samples of the functions of two Python programs. Fails if a name is not that of the
+/// function at its line.
+fn named_of_python(reports: &[Value]) -> u64 {
+    let functions = reports.iter().flat_map(|report| list(report, "functions"));
+    let named = functions.filter(|function| {
+        let is_named = function["kind"] == "python" && function["no_name"].is_null();
+        is_named
+            && function["file"]
+                .as_str()
+                .is_some_and(|file| file.ends_with(".py"))
+    });
+    let samples = named.map(|function| {
+        let name = function["name"].as_str().expect("text");
+        let file = function["file"].as_str().expect("text");
+        let line = number(function, "line") as usize;
+        let word = ["one", "two"]
+            .into_iter()
+            .find(|word| file.ends_with(&format!("/{word}.py")));
+        let word = word.unwrap_or_else(|| panic!("{function}"));
+        if name != format!("{word}.<module>") {
+            let at = (line - 1) / PYTHON_LINES;
+            assert_eq!(name, format!("{word}.{word}_{at}"), "{function}");
+        }
+        number(function, "self")
+    });
+    samples.sum()
+}
+
+#[test]
+fn nor_is_one_of_python() {
+    if !can_sample() {
+        return;
+    }
+    let Some(python) = pythons().into_values().next_back() else {
+        skip(NO_PYTHON);
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let programs = ["one", "two"].map(|word| python_program(&python, folder.path(), word));
+    let pids = programs.each_ref().map(|program| program.pid().to_string());
+    let pids = pids.join(",");
+    let args = [
+        "-b", "--format", "json", "-d", "1", "-F", "499", "-p", &pids,
+    ];
+    sample_while_they_are_killed(&args, folder.path(), named_of_python);
 }
 
 /// Returns the reports that have been written completely.

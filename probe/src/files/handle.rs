@@ -101,6 +101,8 @@ impl Handle {
         order: &Order<'_>,
     ) -> Result<Reply, Reason> {
         match request {
+            // The memory of a process refers to no files.
+            _ if order.work == Work::PythonMemory => Err(Reason::Refused),
             Request::Unpack { .. } => self.pool.unpack(request),
             Request::Beneath { path, .. } if order.work == Work::Packages => {
                 if !is_of_packages(path) {

@@ -36,13 +36,14 @@ pub enum Word {
 }
 
 /// The kinds of work in which a reader or parser can detect a fault.
-const WORKS: [&str; 13] = [
+const WORKS: [&str; 14] = [
     Work::Names.name(),
     "demangling a name",
     Work::Lines.name(),
     Work::Tables.name(),
     Work::JitNames.name(),
     Work::Python.name(),
+    Work::PythonMemory.name(),
     Work::Code.name(),
     Work::Facts.name(),
     Work::Sites.name(),
@@ -269,6 +270,7 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
             }
         }
         Request::CommandLine { pid } => plain(12, pid),
+        Request::OpenMemory { pid } => plain(16, pid),
         Request::MappedRevisions { pid, ranges } => Fields {
             ranges,
             ..plain(11, pid)
@@ -345,6 +347,7 @@ fn request<'a>(
             pid,
             ranges: fields.ranges,
         },
+        16 => Request::OpenMemory { pid },
         14 => Request::Pieces {
             pid,
             pieces: fields.ranges,

@@ -6,13 +6,14 @@ use super::message::{Task, Terms, Word, read_order, read_word, write_request, wr
 use super::mistakes::Mistakes;
 use super::socket::{Inbox, send};
 use crate::memory;
+use probe_ebpf::python::check;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use symbolize::files::{Proxy, Reply, Request, Work};
-use symbolize::parser::Parser;
+use symbolize::parser::{Parser, memory_order};
 use symbolize::{Files, Reason, RemoteFiles};
 
 /// After this time without an order, free memory is returned to the kernel.
@@ -28,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Does what an order asks for, with its message and files.
 pub type Maker = fn(&[u8], Vec<OwnedFd>, &Files) -> Result<Reply, Reason>;
 
-/// What parsers do that [`Parser`] does not know.
+/// What parsers do that neither [`Parser`] nor this crate knows.
 #[derive(Debug, Clone, Copy)]
 pub struct Makers {
     /// Makes an unwind table, in the form of the walk.
@@ -67,6 +68,7 @@ pub fn serve(socket: OwnedFd, makers: Makers) {
                 faults::catch(work.name(), || match work {
                     Work::Tables | Work::WantedTables => (makers.table)(message, files, &way),
                     Work::Recordings => (makers.recording)(message, files, &way),
+                    Work::PythonMemory => memory_order::answer(message, files, check),
                     work => parser.perform(work, file, files, message, &way),
                 })
             }
@@ -98,6 +100,7 @@ fn nice(work: Work) -> Option<i32> {
         | Work::WantedTables
         | Work::JitNames
         | Work::Python
+        | Work::PythonMemory
         | Work::Code
         | Work::Facts
         | Work::Sites

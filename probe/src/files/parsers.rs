@@ -1,5 +1,6 @@
 //! Parser processes from outside: sends orders, waits for them, and ends them.
 
+use super::answer::{MORE, NoAnswer, Waiting};
 use super::cpu_time;
 use super::message::{Terms, Word, read_request, read_word, write_order, write_word};
 use super::pool::{Pool, Reader};
@@ -14,17 +15,22 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use symbolize::files::{Order, Reply, Request, Work};
+use symbolize::opener::Blocker;
 use symbolize::{Reason, Writers};
 
 /// Maximum number of parsers that wait for an order; beyond that, the one that has waited longest
 /// is ended.
 const IDLE_MAX: usize = 8;
 
+/// Maximum number of parsers that have the memory of a process and wait for an order about it. These
+/// do not count as the others do: each is for one process, of which there may be many.
+const MEMORIES_MAX: usize = 8;
+
 /// How long to wait for a busy parser that already knows most files.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// If there are several parsers for the same work, one without orders for this long is ended: their
-/// memory holds the same data.
+/// memory holds the same data. A parser that has the memory of a process is ended then in any case.
 const SPARE: Duration = Duration::from_secs(10);
 
 /// How often an order is given if its parser ends while working on it: it may have been killed from
@@ -45,6 +51,10 @@ const CPU_OF_RECORDING: Duration = Duration::from_secs(300);
 
 /// Maximum time for one order by the clock, on a machine that is too busy to give it the CPU time.
 const TIME: Duration = Duration::from_secs(120);
+
+/// Maximum time by the clock for an order about the memory of a process, which may make its readers
+/// wait. The parser itself begins to read no more after a second.
+const TIME_OF_MEMORY: Duration = Duration::from_millis(1200);
 
 /// Maximum time by the clock for work of low priority, and for recordings.
 const TIME_BEHIND_OTHERS: Duration = Duration::from_secs(1200);
@@ -93,6 +103,9 @@ struct ParsersState {
 enum Failed {
     /// The order takes too long, and would do so in any other parser.
     InTime,
+    /// The memory of the process could not be read in time. If true, the parser waits for it; if
+    /// false, it only had no CPU.
+    Waiting(bool),
     /// The parser has ended: killed from outside, by a limit of memory, or because of what it read.
     Gone,
 }
@@ -116,6 +129,10 @@ impl Parsers {
         if self.state().is_given_up(order) {
             return Err(Reason::Refused);
         }
+        let place = order.process.map(Blocker::Process);
+        if place.is_some_and(|place| self.pool.avoids(place)) {
+            return Err(Reason::Remote);
+        }
         for _ in 0..TRIES {
             let Ok(mut parser) = self.take(order) else {
                 self.end(order, None);
@@ -131,9 +148,22 @@ impl Parsers {
                     self.end(order, Some(&parser));
                     return reply;
                 }
+                // The next order about the process comes with other memory, if there is any.
+                Ok(Err(Reason::FileGone)) if order.work == Work::PythonMemory => {
+                    self.end(order, Some(&parser));
+                    return Err(Reason::FileGone);
+                }
                 Ok(reply) => {
+                    place
+                        .into_iter()
+                        .for_each(|place| self.pool.has_answered(place));
                     self.give_back(order, parser);
                     return reply;
+                }
+                Err(Failed::Waiting(is_held)) => {
+                    self.end(order, None);
+                    self.pool.give_up(&parser.reader, place.filter(|_| is_held));
+                    return Err(Reason::Remote);
                 }
                 Err(failed) => {
                     self.end(order, Some(&parser));
@@ -152,7 +182,7 @@ impl Parsers {
         let failed = self.state().failed;
         (failed > 0).then(|| {
             format!(
-                "{failed} times a file could not be understood within the bounds of time and memory: names, lines, callers, source text or packages are missing"
+                "{failed} times a file or the memory of a process could not be understood within the bounds of time and memory: names, lines, callers, source text or packages are missing"
             )
         })
     }
@@ -161,7 +191,7 @@ impl Parsers {
     /// From now on such work counts as being performed, until [`Parsers::give_back`] or
     /// [`Parsers::end`].
     fn take(&self, order: &Order<'_>) -> io::Result<Parser> {
-        let is_it = |parser: &Parser| parser.work == order.work && parser.writers == order.writers;
+        let is_it = |parser: &Parser| parser.may_do(order);
         let knows = |parser: &Parser| is_it(parser) && parser.known.contains(&order.file);
         let kind = (order.work, order.writers);
         let deadline = Instant::now() + patience(order.work);
@@ -205,15 +235,19 @@ impl Parsers {
             state.end_work(order);
             let is_spare = |other: &mut Parser| {
                 let is_like_it = other.work == parser.work && other.writers == parser.writers;
-                is_like_it && now - other.used > SPARE
+                (is_like_it || other.has_memory()) && now - other.used > SPARE
             };
             let mut surplus: Vec<Parser> = state.idle.extract_if(.., is_spare).collect();
+            let has_memory = parser.has_memory();
             state.idle.push(Parser {
                 used: now,
                 ..parser
             });
-            if state.idle.len() > IDLE_MAX {
-                surplus.push(state.idle.remove(0));
+            let is_of_kind = |other: &Parser| other.has_memory() == has_memory;
+            let max = if has_memory { MEMORIES_MAX } else { IDLE_MAX };
+            if state.idle.iter().filter(|other| is_of_kind(other)).count() > max {
+                let first = state.idle.iter().position(is_of_kind);
+                surplus.extend(first.map(|first| state.idle.remove(first)));
             }
             surplus
         };
@@ -248,6 +282,7 @@ fn for_whom(work: Work) -> For {
         | Work::WantedTables
         | Work::JitNames
         | Work::Python
+        | Work::PythonMemory
         | Work::Facts
         | Work::Archives
         | Work::Packages => For::Parsing,
@@ -257,8 +292,12 @@ fn for_whom(work: Work) -> For {
 /// Whether a parser works on such an order only once. A parser that one recording has taken over must
 /// not read another one, and the same holds for systems and for files whose writers are unknown.
 fn is_used_once(order: &Order<'_>) -> bool {
-    let is_of_many = matches!(order.work, Work::Recordings | Work::Packages);
-    is_of_many || order.writers == Writers::UNKNOWN
+    match order.work {
+        Work::Recordings | Work::Packages => true,
+        // It gets no other memory.
+        Work::PythonMemory => false,
+        _ => order.writers == Writers::UNKNOWN,
+    }
 }
 
 /// Maximum CPU time for one order of such work.
@@ -277,6 +316,7 @@ fn time(work: Work) -> Duration {
         | Work::WantedTables
         | Work::JitNames
         | Work::Python
+        | Work::PythonMemory
         | Work::Code
         | Work::Facts
         | Work::Sites
@@ -295,6 +335,7 @@ fn patience(work: Work) -> Duration {
         Work::Tables
         | Work::WantedTables
         | Work::Python
+        | Work::PythonMemory
         | Work::Facts
         | Work::Recordings
         | Work::Archives
@@ -376,6 +417,17 @@ impl ParsersState {
 }
 
 impl Parser {
+    /// Whether it has only read what may have a say in the answer to this order.
+    fn may_do(&self, order: &Order<'_>) -> bool {
+        let is_its_kind = self.work == order.work && self.writers == order.writers;
+        is_its_kind && (!self.has_memory() || self.known.iter().all(|file| *file == order.file))
+    }
+
+    /// Whether it has the memory of a process, and gets no other.
+    fn has_memory(&self) -> bool {
+        self.work == Work::PythonMemory
+    }
+
     fn perform(
         &mut self,
         order: &Order<'_>,
@@ -385,6 +437,7 @@ impl Parser {
         let Reader { socket, inbox, pid } = &mut self.reader;
         let gone = |_| Failed::Gone;
         send(&*socket, &write_order(order), order.files).map_err(gone)?;
+        let mut time_of_memory = order.process.map(|_| Waiting::new(TIME_OF_MEMORY, MORE));
         let cpu_time = || cpu_time::of_process(*pid).unwrap_or_default();
         let (begun, cpu_before) = (Instant::now(), cpu_time());
         let mut look = begun + LOOK_EVERY;
@@ -397,10 +450,22 @@ impl Parser {
                 }
                 look = now + LOOK_EVERY;
             }
-            let (word, files) = match inbox.receive(&*socket, Some(look)) {
-                Ok(word) => word,
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => continue,
-                Err(_) => return Err(Failed::Gone),
+            let (word, files) = if let Some(time) = &mut time_of_memory {
+                if time.is_over() {
+                    return Err(Failed::Waiting(false));
+                }
+                match time.receive(inbox, &*socket, *pid) {
+                    Ok(word) => word,
+                    Err(NoAnswer::Silent) => return Err(Failed::Waiting(true)),
+                    Err(NoAnswer::Starved) => return Err(Failed::Waiting(false)),
+                    Err(NoAnswer::Gone) => return Err(Failed::Gone),
+                }
+            } else {
+                match inbox.receive(&*socket, Some(look)) {
+                    Ok(word) => word,
+                    Err(error) if error.kind() == io::ErrorKind::TimedOut => continue,
+                    Err(_) => return Err(Failed::Gone),
+                }
             };
             match read_word(word, files) {
                 Some(Word::Asking(request, files)) => {

@@ -185,6 +185,17 @@ impl Pool {
         self.state().spawn(for_whom)
     }
 
+    /// Whether a place has not answered, and must not be tried now.
+    pub fn avoids(&self, place: Blocker) -> bool {
+        let state = self.state();
+        state.avoided.at(Instant::now()).any(|other| other == place)
+    }
+
+    /// Records that a place has answered.
+    pub fn has_answered(&self, place: Blocker) {
+        self.state().avoided.remove(place);
+    }
+
     /// Ends a reader or parser.
     pub fn end_one(&self, pid: u32) {
         self.state().kill(pid);

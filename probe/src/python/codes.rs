@@ -6,8 +6,9 @@ use crate::sample::{Frame, PythonName};
 use probe_ebpf::python::{Entry, check};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use symbolize::python::{Found, Lack, Layout, Lines, Memory, module_of, read_codes};
-use symbolize::{Reason, sanitize};
+use symbolize::parser::ProcessMemory;
+use symbolize::python::{self, FoundFunction, Layout, Version};
+use symbolize::{Files, Reason};
 
 /// Maximum number of remembered code objects of one process; with more, all are forgotten. Large
 /// programs have some ten thousand.
@@ -23,17 +24,9 @@ const TRIES_MAX: u8 = 4;
 #[derive(Debug)]
 pub struct Code {
     /// The function, or why it could not be read; `None` inside for the interpreter's own code.
-    found: OnceLock<Result<Option<Function>, Reason>>,
+    found: OnceLock<FoundFunction>,
     /// Number of attempts.
     tries: u8,
-}
-
-/// The function of a code object.
-#[derive(Debug)]
-pub struct Function {
-    name: Arc<str>,
-    file: Arc<str>,
-    lines: Lines,
 }
 
 /// A code object that is to be read. If it is dropped without an answer, the request has failed.
@@ -104,7 +97,7 @@ impl Code {
 
 impl WantedCode {
     /// Stores the result of reading it.
-    fn came(&self, found: Result<Option<Function>, Reason>) {
+    fn came(&self, found: FoundFunction) {
         // Only dropping it comes later, which then has no effect.
         _ = self.code.found.set(found);
     }
@@ -176,33 +169,32 @@ impl Codes {
 }
 
 /// Reads the code objects of entries. Has to be done soon after those were seen, as they may be
-/// freed. `again` is the same memory, of which nothing has been read yet.
-pub fn read(wanted: &[WantedCode], layout: &Layout, memory: &impl Memory, again: &impl Memory) {
-    let is_wanted = |code: &WantedCode| {
-        let own = code.entry.check();
-        move |first_line: u32, identity: &_| check(first_line, identity) == own
+/// freed.
+pub fn read(
+    wanted: &[WantedCode],
+    (version, layout): (Version, Layout),
+    memory: &ProcessMemory,
+    way: &Files,
+) {
+    let code = |code: &WantedCode| python::WantedCode {
+        address: code.entry.address(),
+        check: code.entry.check(),
     };
-    let at = |code: &WantedCode| (code.entry.address(), is_wanted(code));
-    let codes: Vec<_> = wanted.iter().map(at).collect();
-    let found = read_codes(memory, again, &codes, layout);
-    for (code, found) in wanted.iter().zip(found) {
-        code.came(function(found));
+    let asked = wanted.iter().map(code).collect();
+    match memory.functions(asked, (version, layout), check, way) {
+        Ok(found) => wanted
+            .iter()
+            .zip(found)
+            .for_each(|(code, found)| code.came(found)),
+        Err(reason) => wanted.iter().for_each(|code| code.came(Err(reason))),
     }
 }
 
-/// Returns the function of a code object; `None` if it is the interpreter's own.
-fn function(found: Result<Found, Lack>) -> Result<Option<Function>, Reason> {
-    match found {
-        Ok(Found::Code(code)) => {
-            let name = format!("{}.{}", module_of(&code.file), code.name);
-            Ok(Some(Function {
-                name: sanitize(name.as_bytes()).into(),
-                file: sanitize(code.file.as_bytes()).into(),
-                lines: code.lines,
-            }))
-        }
-        Err(Lack::Unreadable(reason @ (Reason::NoPermission | Reason::Remote))) => Err(reason),
-        Ok(Found::Trampoline) => Ok(None),
-        Ok(Found::Gone) | Err(_) => Err(Reason::CodeGone),
-    }
+/// Answers a request for code objects whose process has no memory that could be read.
+pub fn are_missing(wanted: &[WantedCode], reason: Reason) {
+    let reason = match reason {
+        Reason::FileGone => Reason::CodeGone,
+        other => other,
+    };
+    wanted.iter().for_each(|code| code.came(Err(reason)));
 }

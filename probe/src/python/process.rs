@@ -11,12 +11,14 @@ use crate::decode::RawSample;
 use crate::ids::ModuleId;
 use crate::mappings::{Backing, Mappings};
 use crate::modules::Modules;
-use probe_ebpf::python::{self, NONE, ThreadState, lock, status, style};
+use probe_ebpf::python::{self as kernel, NONE, ThreadState, lock, status, style};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
-use symbolize::python::{Groups, IDENTITY_REACH, Lack, Layout, TaskLayout, TaskLinks};
+use symbolize::python::{
+    self, Groups, IDENTITY_REACH, Lack, Layout, TaskLayout, TaskLinks, ThreadPlace,
+};
 
-const _: () = assert!(IDENTITY_REACH as usize == python::CODE_BYTES);
+const _: () = assert!(IDENTITY_REACH as usize == kernel::CODE_BYTES);
 
 /// How soon a process is inspected again that was not ready, or has a new thread; after each
 /// useless inspection the wait is doubled, up to the second value.
@@ -179,7 +181,7 @@ impl Process {
         self.met_ns.get_or_insert(now_ns);
         let is_due = self.is_starting() && now_ns >= self.again_ns;
         is_due
-            .then(|| self.look(self.look.pid, false, budget, now_ns))
+            .then(|| self.look(self.look.subject.pid, false, budget, now_ns))
             .flatten()
     }
 
@@ -256,7 +258,7 @@ impl Process {
     pub fn apply(
         &mut self,
         ticket: &Ticket,
-        seen: Result<Box<Seen>, Lack>,
+        seen: Result<Seen, Lack>,
         is_there: bool,
         maps: &mut PythonMaps,
         now_ns: u64,
@@ -268,7 +270,7 @@ impl Process {
         let known = self.threads.contains_key(&tid);
         match seen {
             Ok(seen) => {
-                let is_same = seen.names == self.names;
+                let is_same = seen.found.names == self.names;
                 self.names_wait_ns = if is_same {
                     (2 * self.names_wait_ns).min(NAMES_MAX_NS)
                 } else {
@@ -277,7 +279,7 @@ impl Process {
                 self.names_again_ns = now_ns + self.names_wait_ns;
                 self.tasks_again_ns = now_ns + self.tasks_wait_ns;
                 self.tasks_wait_ns = (2 * self.tasks_wait_ns).min(TASKS_MAX_NS);
-                self.walk(*seen, maps);
+                self.walk(seen, maps);
             }
             Err(lack) => {
                 self.withdraw(maps);
@@ -339,15 +341,15 @@ impl Process {
         if let WalkState::Walked(layout) = &self.state {
             let tasks = self.tasks(layout);
             maps.add_process(
-                self.look.pid,
+                self.look.subject.pid,
                 &for_kernel(layout, self.gil, self.own_state, tasks),
             );
         }
     }
 
     /// Returns the position of its tasks in the kernel side's format.
-    fn tasks(&self, layout: &Layout) -> python::TaskLayout {
-        let unknown = python::TaskLayout::UNKNOWN;
+    fn tasks(&self, layout: &Layout) -> kernel::TaskLayout {
+        let unknown = kernel::TaskLayout::UNKNOWN;
         let (found, running_by_loop) = match (self.told_tasks, layout.tasks, self.running_tasks) {
             (Some(told), _, _) => (told, 0),
             (None, Some(found), Some(running)) => (found, running),
@@ -358,7 +360,7 @@ impl Process {
             coroutine,
             links,
         } = found;
-        let tasks = python::TaskLayout {
+        let tasks = kernel::TaskLayout {
             name,
             coroutine,
             running_by_loop,
@@ -370,7 +372,7 @@ impl Process {
                 awaited_by,
                 is_set,
                 is_task,
-            } => python::TaskLayout {
+            } => kernel::TaskLayout {
                 running,
                 awaited_by,
                 is_set,
@@ -381,7 +383,7 @@ impl Process {
                 callback,
                 waits_for,
                 group_values,
-            } => python::TaskLayout {
+            } => kernel::TaskLayout {
                 callback,
                 waits_for,
                 group_values: group_values.unwrap_or(NONE),
@@ -392,7 +394,7 @@ impl Process {
 
     /// Removes it from the kernel side.
     pub fn withdraw(&mut self, maps: &mut PythonMaps) {
-        maps.remove_process(self.look.pid);
+        maps.remove_process(self.look.subject.pid);
         for (tid, _) in self.threads.drain() {
             maps.remove_thread(tid);
         }
@@ -442,10 +444,10 @@ impl Process {
                 parts.push(RecordPart::GroupEnd);
             }
         }
-        let pid = self.look.pid;
         let is_wanted = !wanted.is_empty();
-        let wanted = is_wanted.then_some(Wanted::Codes {
-            pid,
+        let wanted = is_wanted.then(|| Wanted::Codes {
+            subject: self.look.subject.clone(),
+            version: self.look.interpreter.version,
             layout,
             codes: wanted,
         });
@@ -461,6 +463,12 @@ impl Process {
             lock::NOT_HELD => Some(false),
             _ => None,
         }
+    }
+
+    /// Returns the request for the kind of trampolines in the mapping that begins there.
+    pub fn trampolines_at(&self, start: u64) -> Wanted {
+        let subject = self.look.subject.clone();
+        Wanted::Trampolines { subject, start }
     }
 
     /// Whether a thread was called by another interpreter, whose frames are not walked.
@@ -484,18 +492,22 @@ impl Process {
     }
 
     fn walk(&mut self, seen: Seen, maps: &mut PythonMaps) {
-        let Seen {
+        let Seen { found, foreign } = seen;
+        let python::Seen {
             layout,
             gil,
             own_state,
             has_one_gil,
             threads,
-            foreign,
             nested,
             threading,
             names,
             running_tasks,
-        } = seen;
+        } = *found;
+        let threads: HashMap<u32, ThreadState> = threads
+            .into_iter()
+            .map(|(tid, place)| (tid, state_of(place)))
+            .collect();
         // In a program with several interpreters a thread has several states.
         let own_state = own_state.or(self.own_state).filter(|_| has_one_gil);
         let is_other = self.gil != gil || self.own_state != own_state || running_tasks.is_some();
@@ -524,13 +536,21 @@ impl Process {
     }
 }
 
+/// Returns the position of a thread's frames in the kernel side's format.
+fn state_of(place: ThreadPlace) -> ThreadState {
+    ThreadState {
+        address: place.state,
+        identity: place.identity,
+    }
+}
+
 /// Returns the layout in the kernel side's format.
 fn for_kernel(
     layout: &Layout,
     gil: Option<u64>,
     own_state: Option<i64>,
-    tasks: python::TaskLayout,
-) -> python::Layout {
+    tasks: kernel::TaskLayout,
+) -> kernel::Layout {
     let Layout {
         thread,
         frame,
@@ -542,7 +562,7 @@ fn for_kernel(
         Groups::Flagged(at) => (style::FLAGGED, at),
         Groups::OwnedByC(at) => (style::OWNED_BY_C, at),
     };
-    python::Layout {
+    kernel::Layout {
         style,
         thread_identity: thread.native_thread_id.unwrap_or(thread.thread_id),
         thread_frame: thread.frame,

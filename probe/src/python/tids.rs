@@ -1,21 +1,19 @@
-//! Maps threads of the interpreter to threads of the kernel.
+//! The threads of a process: their numbers in the process, and those of the kernel.
 
 use crate::owner::inner_tid;
 use probe_ebpf::python::TID_IN_PTHREAD;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
-use symbolize::python::{Memory, Thread};
+use symbolize::python::TIDS_IN_PTHREAD;
+
+const _: () = assert!(TIDS_IN_PTHREAD[0] == TID_IN_PTHREAD);
 
 /// Maximum number of threads of one process that are examined.
 const TIDS_MAX: usize = 16_384;
 
-/// Offset of the tid from a `pthread_t`, in glibc and in musl on x86-64: musl's `struct pthread` is
-/// in `src/internal/pthread_impl.h`.
-const TIDS_IN_PTHREAD: [u64; 2] = [TID_IN_PTHREAD, 48];
-
 /// Returns the threads of a process: from the tid that the process itself sees to the kernel's.
-pub fn of_process(pid: u32) -> HashMap<u64, u32> {
-    let mut tids = HashMap::new();
+pub fn of_process(pid: u32) -> BTreeMap<u64, u32> {
+    let mut tids = BTreeMap::new();
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return tids;
     };
@@ -36,19 +34,6 @@ pub fn of_process(pid: u32) -> HashMap<u64, u32> {
         }
     }
     tids
-}
-
-/// Returns the kernel's tid of a thread; `None` if it is not in `tids`.
-pub fn find(thread: &Thread, tids: &HashMap<u64, u32>, memory: &impl Memory) -> Option<u32> {
-    if let Some(own) = thread.tid {
-        return tids.get(&own).copied();
-    }
-    TIDS_IN_PTHREAD.iter().find_map(|offset| {
-        let start = thread.pthread.checked_add(*offset)?;
-        let bytes = memory.read(start, 4).ok()?;
-        let own = u32::from_le_bytes(bytes.try_into().ok()?);
-        tids.get(&own.into()).copied()
-    })
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub enum Work {
     JitNames,
     /// Whether a file has a Python interpreter, and where it has what.
     Python,
+    /// What the interpreter has in the memory of one process. A parser for that has no other memory
+    /// than that of the file with the number of its first order.
+    PythonMemory,
     /// The code of functions: instructions and their lines.
     Code,
     /// What a file offers: names of functions, and stacks that can be walked.
@@ -39,13 +42,14 @@ pub enum Work {
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 12] = [
+    pub const ALL: [Work; 13] = [
         Work::Names,
         Work::Lines,
         Work::Tables,
         Work::WantedTables,
         Work::JitNames,
         Work::Python,
+        Work::PythonMemory,
         Work::Code,
         Work::Facts,
         Work::Sites,
@@ -62,6 +66,7 @@ impl Work {
             Work::Tables | Work::WantedTables => "reading unwind tables",
             Work::JitNames => "reading maps of generated code",
             Work::Python => "looking for Python in a file",
+            Work::PythonMemory => "reading Python's structures",
             Work::Code => "finding code",
             Work::Facts => "finding out what a file offers",
             Work::Sites => "looking for functions to probe",
@@ -83,6 +88,9 @@ pub struct Order<'a> {
     /// Who can write to the file: a process that has parsed a file of some user is not used for
     /// files of other users.
     pub writers: Writers,
+    /// The process whose memory is the file: reading it may block. `None` for files that can be read
+    /// without waiting for anybody.
+    pub process: Option<u32>,
     /// The open files that the message refers to, at most [`ORDER_FILES_MAX`].
     pub files: &'a [BorrowedFd<'a>],
     /// Details of the task, for [`Parser::perform`](crate::parser::Parser::perform), or for the

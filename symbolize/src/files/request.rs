@@ -113,6 +113,11 @@ pub enum Request<'a> {
         /// First address and length of each piece. Pieces beyond 1 MiB in total are not read.
         pieces: &'a [(u64, u64)],
     },
+    /// Open `/proc/PID/mem` for reading.
+    OpenMemory {
+        /// The process.
+        pid: u32,
+    },
     /// Unpack an xz stream of a file into a file in memory, of at most 64 MiB.
     Unpack {
         /// The file.
@@ -155,6 +160,7 @@ impl Request<'_> {
             | Request::CodeMappings { pid }
             | Request::Memory { pid, .. }
             | Request::Pieces { pid, .. }
+            | Request::OpenMemory { pid }
             | Request::Environment { pid }
             | Request::CommandLine { pid } => Some(pid),
             Request::Beneath { .. }
@@ -173,6 +179,7 @@ impl Request<'_> {
             | Request::CodeMappings { pid }
             | Request::Memory { pid, .. }
             | Request::Pieces { pid, .. }
+            | Request::OpenMemory { pid }
             | Request::Environment { pid }
             | Request::CommandLine { pid } => Some(Blocker::Process(pid)),
             Request::Mapped(_)
@@ -239,6 +246,10 @@ impl Request<'_> {
             }
             Request::Pieces { pid, pieces } => {
                 read_pieces(pid, pieces).map(Reply::bytes).map_err(reason)
+            }
+            Request::OpenMemory { pid } => {
+                let file = File::open(format!("/proc/{pid}/mem")).map_err(reason)?;
+                Ok(Reply::file(file))
             }
             Request::Unpack { file, offset, len } => unpack::xz(file, offset, len).map(Reply::file),
             Request::Environment { pid } => environment(pid).map(Reply::bytes).map_err(reason),

@@ -6,7 +6,7 @@ use super::jit_order::JitAnswer;
 use super::lines_order::{read_lines, read_program};
 use super::names::{PlaceName, SourceLine};
 use super::run_time_order::RunTimeAnswer;
-use super::{packages_order, sites_answer, types_order};
+use super::{memory_order, packages_order, sites_answer, types_order};
 use crate::code::{CodeFound, Dialect, FunctionCode, RunTimeFound};
 use crate::packages::Distribution;
 use crate::python::PythonFile;
@@ -57,6 +57,7 @@ pub fn check_any_answer(bytes: &[u8]) {
     }
     check_packages(bytes);
     check_sites(bytes);
+    memory_order::check_any_answer(bytes);
 }
 
 /// Decodes bytes as an answer about the packages of two files.

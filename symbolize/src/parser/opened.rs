@@ -162,6 +162,7 @@ impl OpenedFile {
             work,
             file: self.number,
             writers: self.writers,
+            process: None,
             files,
             message,
         })

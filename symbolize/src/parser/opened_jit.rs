@@ -99,6 +99,7 @@ impl OpenedJit {
             work: Work::JitNames,
             file: self.number,
             writers,
+            process: None,
             files: &files,
             message: &message,
         })?;

@@ -39,6 +39,7 @@ pub fn ask(root: &OwnedFd, paths: &[&Path], way: &Files) -> Result<Packages, Rea
         work: Work::Packages,
         file: next_number(),
         writers: Writers::UNKNOWN,
+        process: None,
         files: &[root.as_fd()],
         message: &message,
     })?;

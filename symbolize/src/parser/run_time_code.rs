@@ -70,6 +70,7 @@ impl RunTimeCode {
             work: Work::Code,
             file: self.number,
             writers,
+            process: None,
             files: &files,
             message: &message,
         })?;

@@ -3,9 +3,12 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 
 use super::memory::Memory;
-use crate::{Files, Reason};
+use crate::Reason;
 
 /// Size and alignment of a block. A page has several.
 const BLOCK: u64 = 1 << 10;
@@ -19,10 +22,28 @@ const ASKED_MAX: usize = 256;
 /// Maximum number of cached blocks, twice the longest read; then all are dropped.
 const KEPT_MAX: usize = 2 << 10;
 
-/// Caches the memory of a process; each block is as it was when it was first read. Reading may take
-/// long: the process can block its reader.
-pub fn blocks_of(pid: u32, way: &Files) -> impl Memory + '_ {
-    Blocks::new(move |pieces: &[(u64, u64)]| way.pieces(pid, pieces))
+/// Caches the memory of a process, of which `/proc/PID/mem` is open; each block is as it was when it
+/// was first read. Reading may take long: the process can block its reader.
+pub fn blocks_of(memory: &File) -> impl Memory + '_ {
+    let piece = |&(start, len): &(u64, u64)| read_piece(memory, start, len);
+    Blocks::new(move |pieces: &[(u64, u64)]| pieces.iter().map(piece).collect())
+}
+
+/// Reads a piece of memory; `None` if not all of it is readable. The error
+/// [`FileGone`](Reason::FileGone) says that the process has ended or runs another program: it has
+/// none of its memory any more, which the kernel tells by reading nothing.
+fn read_piece(memory: &File, start: u64, len: u64) -> Result<Option<Vec<u8>>, Reason> {
+    let mut bytes = vec![0; len as usize];
+    let mut done = 0;
+    while done < bytes.len() {
+        match memory.read_at(&mut bytes[done..], start + done as u64) {
+            Ok(0) => return Err(Reason::FileGone),
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(bytes))
 }
 
 /// Memory of which each block is as it was when it was first read.
@@ -170,6 +191,32 @@ mod tests {
                 assert_eq!(memory.read(start, 8), Err(Reason::Refused), "{start:x}");
             }
         });
+    }
+
+    #[test]
+    fn memory_of_a_process_is_read_until_it_has_none() {
+        let text = *b"bytes of this test";
+        let open = |pid: u32| File::open(format!("/proc/{pid}/mem")).unwrap();
+        let own = open(std::process::id());
+        let memory = blocks_of(&own);
+        let read = memory.read(text.as_ptr() as u64, text.len() as u32);
+        assert_eq!(read.unwrap(), text);
+        assert_eq!(memory.read(4096, 8), Err(Reason::Refused), "not mapped");
+        let mut other = std::process::Command::new("sleep");
+        let mut other = other.arg("1000").spawn().expect("a process");
+        let held = open(other.id());
+        // `startstack` of proc_pid_stat(5).
+        let place = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", other.id())).unwrap();
+            let fields = stat.rsplit(") ").next().unwrap();
+            fields.split(' ').nth(25).unwrap().parse::<u64>().unwrap()
+        };
+        let stack = place() & !15;
+        assert_eq!(blocks_of(&held).read(stack, 8).map(|it| it.len()), Ok(8));
+        other.kill().expect("it is ours");
+        other.wait().expect("it is ours");
+        let after = blocks_of(&held).read(stack, 8);
+        assert_eq!(after, Err(Reason::FileGone));
     }
 
     #[test]

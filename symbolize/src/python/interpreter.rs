@@ -39,6 +39,14 @@ impl Version {
         let minor = std::str::from_utf8(digits).ok()?.parse().ok()?;
         Some(Version { major: 3, minor })
     }
+
+    /// Decodes two bytes; `None` if there are fewer.
+    pub(crate) fn take(bytes: &mut Taken<'_>) -> Option<Version> {
+        Some(Version {
+            major: bytes.u8()?,
+            minor: bytes.u8()?,
+        })
+    }
 }
 
 impl fmt::Display for Version {
@@ -282,10 +290,7 @@ impl Interpreter {
     pub(super) fn take(bytes: &mut Taken<'_>) -> Option<Interpreter> {
         let flags = bytes.u8()?;
         let has = |flag| flags & flag != 0;
-        let version = Version {
-            major: bytes.u8()?,
-            minor: bytes.u8()?,
-        };
+        let version = Version::take(bytes)?;
         let micro = bytes.u8()?;
         let interpreter = Interpreter {
             version,

@@ -17,6 +17,8 @@ mod v3_9;
 
 use super::Version;
 use super::memory::{Lack, Memory};
+use crate::wire::Taken;
+use offsets::Told;
 
 /// The offsets of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,19 +220,53 @@ impl Objects {
     }
 }
 
+/// How the layout of a version is known.
+enum Source {
+    /// It is the same in every process.
+    Fixed(Layout),
+    /// Each process tells it.
+    Told(&'static Told),
+}
+
+impl Source {
+    fn of(version: Version) -> Option<Source> {
+        Some(match (version.major, version.minor) {
+            (3, 8) => Source::Fixed(v3_8::LAYOUT),
+            (3, 9) => Source::Fixed(v3_9::LAYOUT),
+            (3, 10) => Source::Fixed(v3_10::LAYOUT),
+            (3, 11) => Source::Fixed(v3_11::LAYOUT),
+            (3, 12) => Source::Fixed(v3_12::LAYOUT),
+            (3, 13) => Source::Told(&v3_13::TOLD),
+            (3, 14) => Source::Told(&v3_14::TOLD),
+            (3, 15) => Source::Told(&v3_15::TOLD),
+            _ => return None,
+        })
+    }
+}
+
 impl Layout {
     /// Returns the layout of a process with its `_PyRuntime` at this address.
     pub fn of(version: Version, memory: &impl Memory, runtime: u64) -> Result<Layout, Lack> {
-        match (version.major, version.minor) {
-            (3, 8) => Ok(v3_8::LAYOUT),
-            (3, 9) => Ok(v3_9::LAYOUT),
-            (3, 10) => Ok(v3_10::LAYOUT),
-            (3, 11) => Ok(v3_11::LAYOUT),
-            (3, 12) => Ok(v3_12::LAYOUT),
-            (3, 13) => v3_13::TOLD.read(version, memory, runtime),
-            (3, 14) => v3_14::TOLD.read(version, memory, runtime),
-            (3, 15) => v3_15::TOLD.read(version, memory, runtime),
-            _ => Err(Lack::UnknownVersion(version)),
+        match Source::of(version) {
+            Some(Source::Fixed(layout)) => Ok(layout),
+            Some(Source::Told(told)) => told.read(version, memory, runtime),
+            None => Err(Lack::UnknownVersion(version)),
+        }
+    }
+
+    /// Encodes it for another process: what the process of this version has told.
+    pub(crate) fn write(&self, version: Version, out: &mut Vec<u8>) {
+        if let Some(Source::Told(told)) = Source::of(version) {
+            told.write(self, out);
+        }
+    }
+
+    /// Decodes the layout of a process of this version; `None` if it is malformed, or not one that
+    /// [`Layout::of`] would accept.
+    pub(crate) fn take(version: Version, bytes: &mut Taken<'_>) -> Option<Layout> {
+        match Source::of(version)? {
+            Source::Fixed(layout) => Some(layout),
+            Source::Told(told) => told.take(bytes),
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The line of each instruction of a code object.
 
 use super::layout::LineTable;
+use crate::wire::{Taken, put_u32};
+
+/// The encoding of an instruction without a line. No source text has so many lines.
+const NO_LINE: u32 = u32::MAX;
 
 /// The lines of one code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +46,35 @@ impl Lines {
         self.starts.get(after.checked_sub(1)?)?.1
     }
 
+    /// Encodes the lines for another process.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_u32(out, self.first_line);
+        put_u32(out, self.end);
+        put_u32(out, self.starts.len() as u32);
+        for (start, line) in &self.starts {
+            put_u32(out, *start);
+            put_u32(out, line.unwrap_or(NO_LINE));
+        }
+    }
+
+    /// Decodes the result of [`Lines::write`]; `None` if it is malformed.
+    pub(crate) fn take(bytes: &mut Taken<'_>) -> Option<Lines> {
+        let (first_line, end, count) = (bytes.u32()?, bytes.u32()?, bytes.u32()?);
+        let mut start = || {
+            let (start, line) = (bytes.u32()?, bytes.u32()?);
+            Some((start, (line != NO_LINE).then_some(line)))
+        };
+        let starts = (0..count).map(|_| start()).collect::<Option<Vec<_>>>()?;
+        let are_sorted = starts.is_sorted_by_key(|(start, _)| *start);
+        are_sorted.then_some(Lines {
+            first_line,
+            starts,
+            end,
+        })
+    }
+
     fn add(&mut self, bytes: u32, line: i64) {
-        let line = u32::try_from(line).ok();
+        let line = u32::try_from(line).ok().filter(|line| *line != NO_LINE);
         self.add_maybe(bytes, line);
     }
 
@@ -158,6 +189,26 @@ mod tests {
         for (offset, line) in expected {
             assert_eq!(lines.at(*offset), *line, "at {offset} of {table:?}");
         }
+        check_encoding(&lines);
+    }
+
+    fn check_encoding(lines: &Lines) {
+        let mut bytes = Vec::new();
+        lines.write(&mut bytes);
+        assert_eq!(Lines::take(&mut Taken(&bytes)).as_ref(), Some(lines));
+        assert_eq!(Lines::take(&mut Taken(&bytes[..bytes.len() - 1])), None);
+    }
+
+    #[test]
+    fn lines_out_of_order_are_malformed() {
+        let lines = Lines {
+            first_line: 1,
+            starts: vec![(4, Some(1)), (2, None)],
+            end: 8,
+        };
+        let mut bytes = Vec::new();
+        lines.write(&mut bytes);
+        assert_eq!(Lines::take(&mut Taken(&bytes)), None);
     }
 
     #[test]
@@ -236,6 +287,7 @@ mod tests {
                 &[],
             ] {
                 let lines = Lines::decode(kind, table, u32::MAX);
+                check_encoding(&lines);
                 for offset in [i32::MIN, -1, 0, 2, i32::MAX] {
                     lines.at(offset);
                 }

@@ -1,7 +1,10 @@
 //! Reads the memory of a process, and the reasons why Python's frames cannot be read.
 
-use crate::files::Request;
-use crate::{Files, Reason};
+use std::time::Instant;
+
+use super::Version;
+use crate::Reason;
+use crate::wire::Taken;
 
 /// The memory of a process.
 pub trait Memory {
@@ -21,14 +24,32 @@ impl<F: Fn(u64, u32) -> Result<Vec<u8>, Reason>> Memory for F {
     }
 }
 
-/// The memory of a process, read by the process that may block.
-pub fn memory_of(pid: u32, way: &Files) -> impl Memory + '_ {
-    move |start: u64, len: u32| {
-        let reply = way.perform(&Request::Memory { pid, start, len })?;
-        if reply.bytes.len() == len as usize {
-            Ok(reply.bytes)
+/// Memory of a process that can no longer be read after a deadline.
+#[derive(Debug)]
+pub struct Within<M> {
+    memory: M,
+    until: Instant,
+}
+
+impl<M: Memory> Within<M> {
+    /// Limits reading of `memory` to the time before `until`.
+    pub fn new(memory: M, until: Instant) -> Within<M> {
+        Within { memory, until }
+    }
+}
+
+impl<M: Memory> Memory for Within<M> {
+    fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason> {
+        if Instant::now() < self.until {
+            self.memory.read(address, length)
         } else {
-            Err(Reason::Refused)
+            Err(Reason::Remote)
+        }
+    }
+
+    fn announce(&self, ranges: &[(u64, u32)]) {
+        if Instant::now() < self.until {
+            self.memory.announce(ranges);
         }
     }
 }
@@ -38,7 +59,7 @@ pub fn memory_of(pid: u32, way: &Files) -> impl Memory + '_ {
 pub enum Lack {
     /// A CPython version whose structures are unknown.
     #[error("the structures of Python {0} are not known")]
-    UnknownVersion(super::Version),
+    UnknownVersion(Version),
     /// A build without the global lock, which stores its frames differently.
     #[error("free-threaded builds of Python are not supported")]
     FreeThreaded,
@@ -48,6 +69,53 @@ pub enum Lack {
     /// Memory could not be read.
     #[error("its memory cannot be read")]
     Unreadable(Reason),
+}
+
+/// Everything that memory can fail to look like, for [`Lack::write`].
+const EXPECTED: [&str; 9] = [
+    "a structure of Python",
+    "a pointer",
+    "a string",
+    "a table of lines",
+    "a dictionary",
+    "an object that is in use",
+    "a thread of the module threading",
+    "the offsets of its version",
+    "threads of Python",
+];
+
+const UNKNOWN_VERSION: u8 = 0;
+const FREE_THREADED: u8 = 1;
+const IMPLAUSIBLE: u8 = 2;
+const UNREADABLE: u8 = 3;
+
+impl Lack {
+    /// Encodes it for another process.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match *self {
+            Lack::UnknownVersion(Version { major, minor }) => {
+                out.extend([UNKNOWN_VERSION, major, minor]);
+            }
+            Lack::FreeThreaded => out.push(FREE_THREADED),
+            Lack::Implausible(expected) => {
+                let number = EXPECTED.iter().position(|known| *known == expected);
+                debug_assert!(number.is_some(), "{expected} is not in the list");
+                out.extend([IMPLAUSIBLE, number.unwrap_or_default() as u8]);
+            }
+            Lack::Unreadable(reason) => out.extend([UNREADABLE, reason as u8]),
+        }
+    }
+
+    /// Decodes the result of [`Lack::write`]; `None` if it is malformed.
+    pub(crate) fn take(bytes: &mut Taken<'_>) -> Option<Lack> {
+        Some(match bytes.u8()? {
+            UNKNOWN_VERSION => Lack::UnknownVersion(Version::take(bytes)?),
+            FREE_THREADED => Lack::FreeThreaded,
+            IMPLAUSIBLE => Lack::Implausible(EXPECTED.get(usize::from(bytes.u8()?))?),
+            UNREADABLE => Lack::Unreadable(*Reason::ALL.get(usize::from(bytes.u8()?))?),
+            _ => return None,
+        })
+    }
 }
 
 impl From<Reason> for Lack {
@@ -90,5 +158,48 @@ pub(super) fn pointer(bytes: &[u8], at: u32) -> Result<u64, Lack> {
     match address {
         0x1000..0x0080_0000_0000_0000 => Ok(address),
         _ => Err(Lack::Implausible("a pointer")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    #[test]
+    fn memory_is_read_until_a_moment() {
+        let reads = Cell::new(0);
+        let memory = |_: u64, length: u32| {
+            reads.set(reads.get() + 1);
+            Ok(vec![0; length as usize])
+        };
+        let now = Instant::now();
+        assert!(
+            Within::new(&memory, now + Duration::from_secs(600))
+                .read(1, 8)
+                .is_ok()
+        );
+        assert_eq!(Within::new(&memory, now).read(1, 8), Err(Reason::Remote));
+        assert_eq!(reads.get(), 1);
+    }
+
+    #[test]
+    fn every_lack_arrives_as_it_was() {
+        let version = Version {
+            major: 3,
+            minor: 99,
+        };
+        let mut all = vec![Lack::UnknownVersion(version), Lack::FreeThreaded];
+        all.extend(EXPECTED.map(Lack::Implausible));
+        all.extend(Reason::ALL.map(Lack::Unreadable));
+        for lack in all {
+            let mut bytes = Vec::new();
+            lack.write(&mut bytes);
+            assert_eq!(Lack::take(&mut Taken(&bytes)), Some(lack));
+            assert_eq!(Lack::take(&mut Taken(&bytes[..bytes.len() - 1])), None);
+        }
+        assert_eq!(Lack::take(&mut Taken(&[IMPLAUSIBLE, u8::MAX])), None);
+        assert_eq!(Lack::take(&mut Taken(&[UNREADABLE, u8::MAX])), None);
     }
 }

@@ -1,12 +1,16 @@
 //! The threads of an interpreter.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::layout::{Gil, Layout};
 use super::memory::{Lack, Memory, pointer, word};
 
 /// Maximum number of interpreters in one process.
-const INTERPRETERS_MAX: usize = 256;
+pub const INTERPRETERS_MAX: usize = 256;
+
+/// Offset of the tid from a `pthread_t`, in glibc and in musl on x86-64: musl's `struct pthread` is
+/// in `src/internal/pthread_impl.h`.
+pub const TIDS_IN_PTHREAD: [u64; 2] = [720, 48];
 
 /// A thread as the interpreter knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +21,22 @@ pub struct Thread {
     pub pthread: u64,
     /// Its tid, the result of `gettid`; `None` before 3.11.
     pub tid: Option<u64>,
+}
+
+impl Thread {
+    /// Returns the kernel's tid of the thread; `None` if it is not in `tids`, which lead from the tid
+    /// that the process itself sees to the kernel's.
+    pub fn find_tid(&self, tids: &BTreeMap<u64, u32>, memory: &impl Memory) -> Option<u32> {
+        if let Some(own) = self.tid {
+            return tids.get(&own).copied();
+        }
+        TIDS_IN_PTHREAD.iter().find_map(|offset| {
+            let start = self.pthread.checked_add(*offset)?;
+            let bytes = memory.read(start, 4).ok()?;
+            let own = u32::from_le_bytes(bytes.try_into().ok()?);
+            tids.get(&own.into()).copied()
+        })
+    }
 }
 
 /// Returns the threads of all interpreters of a process, at most `max`. If a list changes while it

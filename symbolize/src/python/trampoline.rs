@@ -4,6 +4,7 @@
 //! (`Python/asm_trampoline.S`, `Python/perf_trampoline.c`)
 
 use crate::unwind::{RbpRule, Register, Row, RuleId, UnwindRule};
+use crate::wire::Taken;
 use crate::{Segment, Segments};
 
 /// Number of bytes from the start of such a mapping that are needed to recognize its kind.
@@ -73,6 +74,22 @@ impl Trampoline {
             shape: number as u8,
             every: u16::try_from(every).ok()?,
         })
+    }
+
+    /// Encodes the kind for another process.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        out.push(self.shape);
+        out.extend(self.every.to_le_bytes());
+    }
+
+    /// Decodes the result of [`Trampoline::write`]; `None` if [`Trampoline::recognize`] cannot have
+    /// found such a kind.
+    pub(crate) fn take(bytes: &mut Taken<'_>) -> Option<Trampoline> {
+        let (shape, every) = (bytes.u8()?, [bytes.u8()?, bytes.u8()?]);
+        let every = u16::from_le_bytes(every);
+        let len = SHAPES.get(usize::from(shape))?.code.len();
+        let is_possible = (len..LOOKED_AT as usize).contains(&every.into());
+        is_possible.then_some(Trampoline { shape, every })
     }
 
     /// Returns which rule applies from which offset of the mapping on.
@@ -151,6 +168,9 @@ mod tests {
             let found = Trampoline::recognize(&mapping(shape, every, 3)).unwrap();
             let expected = (shape as u8, every as u16);
             assert_eq!((found.shape, found.every), expected);
+            let mut bytes = Vec::new();
+            found.write(&mut bytes);
+            assert_eq!(Trampoline::take(&mut Taken(&bytes)), Some(found));
         }
         assert_eq!(Trampoline::recognize(&mapping(0, 11, 1)), None);
         assert_eq!(Trampoline::recognize(&[]), None);
@@ -158,6 +178,18 @@ mod tests {
         let mut other = mapping(0, 16, 2);
         other[32..40].copy_from_slice(b"\x90\x90\x90\x90\x90\x90\x90\x90");
         assert_eq!(Trampoline::recognize(&other), None);
+    }
+
+    #[test]
+    fn kinds_that_cannot_be_are_not_believed() {
+        for bytes in [[3, 16, 0], [0, 10, 0], [0, 0, 4], [0, 0, 0], [u8::MAX; 3]] {
+            assert_eq!(Trampoline::take(&mut Taken(&bytes)), None, "{bytes:?}");
+        }
+        // The smallest and the largest distance have rules.
+        for bytes in [[0, 11, 0], [2, 255, 3]] {
+            let kind = Trampoline::take(&mut Taken(&bytes)).unwrap();
+            assert!(!kind.rows().is_empty());
+        }
     }
 
     #[test]

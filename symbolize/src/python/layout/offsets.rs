@@ -7,6 +7,7 @@ use super::{
 };
 use crate::python::Version;
 use crate::python::memory::{Lack, Memory, word};
+use crate::wire::{Taken, put_u32};
 
 const COOKIE: &[u8; 8] = b"xdebugpy";
 
@@ -21,6 +22,9 @@ const VERSION: u32 = 8;
 const FREE_THREADED: u32 = 16;
 
 const IMPLAUSIBLE: Lack = Lack::Implausible("the offsets of its version");
+
+/// The offsets that a process tells.
+type Offsets = [u32; 19];
 
 /// Positions of offsets in `_Py_DebugOffsets`.
 #[derive(Debug, Clone, Copy)]
@@ -74,43 +78,97 @@ impl Told {
         if word(&bytes, FREE_THREADED)? != 0 {
             return Err(Lack::FreeThreaded);
         }
-        let offset = |at| match word(&bytes, at)? {
-            offset @ 0..OFFSET_MAX => Ok(offset as u32),
-            _ => Err(IMPLAUSIBLE),
-        };
+        let mut offsets = Offsets::default();
+        for (offset, at) in offsets.iter_mut().zip(self.positions()) {
+            *offset = match word(&bytes, at)? {
+                told @ 0..OFFSET_MAX => told as u32,
+                _ => return Err(IMPLAUSIBLE),
+            };
+        }
+        self.layout(offsets).ok_or(IMPLAUSIBLE)
+    }
+
+    /// Positions of the offsets that [`Told::layout`] takes, in the same order.
+    fn positions(&self) -> Offsets {
+        [
+            self.runtime_interpreters,
+            self.interpreter_next,
+            self.interpreter_threads,
+            self.interpreter_modules,
+            self.gil,
+            self.thread_next,
+            self.thread_frame,
+            self.thread_id,
+            self.thread_id + 8,
+            self.frame_previous,
+            self.frame_previous + 8,
+            self.frame_previous + 16,
+            self.frame_previous + 32,
+            self.code_file,
+            self.code_file + 8,
+            self.code_file + 16,
+            self.code_file + 24,
+            self.code_file + 32,
+            self.code_start,
+        ]
+    }
+
+    /// Returns the layout with these offsets; `None` if they are not plausible.
+    fn layout(&self, offsets: Offsets) -> Option<Layout> {
+        let [
+            runtime_interpreters,
+            interpreter_next,
+            interpreter_threads,
+            interpreter_modules,
+            gil,
+            thread_next,
+            thread_frame,
+            thread_id,
+            native_thread_id,
+            previous,
+            frame_code,
+            instruction,
+            owner,
+            file,
+            name,
+            qualified_name,
+            line_table,
+            first_line,
+            start,
+        ] = offsets;
         let layout = Layout {
-            runtime_interpreters: offset(self.runtime_interpreters)?,
-            interpreter_next: offset(self.interpreter_next)?,
-            interpreter_threads: offset(self.interpreter_threads)?,
+            runtime_interpreters,
+            interpreter_next,
+            interpreter_threads,
             thread: ThreadLayout {
-                next: offset(self.thread_next)?,
-                frame: offset(self.thread_frame)?,
+                next: thread_next,
+                frame: thread_frame,
                 c_frame: None,
-                thread_id: offset(self.thread_id)?,
-                native_thread_id: Some(offset(self.thread_id + 8)?),
+                thread_id,
+                native_thread_id: Some(native_thread_id),
             },
             frame: FrameLayout {
                 bytes: self.frame_bytes,
-                previous: offset(self.frame_previous)?,
-                code: offset(self.frame_previous + 8)?,
-                instruction: offset(self.frame_previous + 16)?,
+                previous,
+                code: frame_code,
+                instruction,
                 instruction_bytes: None,
-                groups: Groups::OwnedByC(offset(self.frame_previous + 32)?),
+                groups: Groups::OwnedByC(owner),
                 has_base: self.has_base,
             },
             code: CodeLayout {
                 bytes: self.code_bytes,
-                first_line: offset(self.code_file + 32)?,
-                file: offset(self.code_file)?,
-                name: offset(self.code_file + 8)?,
-                qualified_name: Some(offset(self.code_file + 16)?),
-                line_table: offset(self.code_file + 24)?,
+                first_line,
+                file,
+                name,
+                qualified_name: Some(qualified_name),
+                line_table,
                 lines: LineTable::Locations,
-                identity: offset(self.code_file)?,
-                start: offset(self.code_start)?,
+                identity: file,
+                start,
             },
-            interpreter_modules: offset(self.interpreter_modules)?,
-            gil: Gil::Interpreter(offset(self.gil)?),
+            interpreter_modules,
+            gil: Gil::Interpreter(gil),
             objects: Objects {
                 attributes: Attributes::Inline,
                 cached_keys: self.cached_keys,
@@ -119,11 +177,53 @@ impl Told {
             wide_data: 56,
             tasks: self.tasks,
         };
-        if is_plausible(&layout) {
-            Ok(layout)
-        } else {
-            Err(IMPLAUSIBLE)
+        let are_small = offsets.iter().all(|offset| u64::from(*offset) < OFFSET_MAX);
+        (are_small && is_plausible(&layout)).then_some(layout)
+    }
+
+    /// Encodes the offsets of a layout that [`Told::layout`] has made.
+    pub fn write(&self, layout: &Layout, out: &mut Vec<u8>) {
+        let Layout {
+            thread,
+            frame,
+            code,
+            ..
+        } = layout;
+        let (Groups::OwnedByC(owner) | Groups::Flagged(owner)) = frame.groups else {
+            return;
+        };
+        let (Gil::Interpreter(gil) | Gil::Runtime(gil)) = layout.gil;
+        let offsets: Offsets = [
+            layout.runtime_interpreters,
+            layout.interpreter_next,
+            layout.interpreter_threads,
+            layout.interpreter_modules,
+            gil,
+            thread.next,
+            thread.frame,
+            thread.thread_id,
+            thread.native_thread_id.unwrap_or_default(),
+            frame.previous,
+            frame.code,
+            frame.instruction,
+            owner,
+            code.file,
+            code.name,
+            code.name_or_qualified(),
+            code.line_table,
+            code.first_line,
+            code.start,
+        ];
+        offsets.into_iter().for_each(|offset| put_u32(out, offset));
+    }
+
+    /// Decodes the result of [`Told::write`]; `None` if it is malformed, or not plausible.
+    pub fn take(&self, bytes: &mut Taken<'_>) -> Option<Layout> {
+        let mut offsets = Offsets::default();
+        for offset in &mut offsets {
+            *offset = bytes.u32()?;
         }
+        self.layout(offsets)
     }
 }
 
@@ -239,6 +339,10 @@ mod tests {
             let owner = u32::try_from(offsets_of[10]).unwrap();
             assert_eq!(layout.frame.groups, Groups::OwnedByC(owner));
             assert_eq!(u64::from(layout.code.start), offsets_of[13]);
+            let mut bytes = Vec::new();
+            told.write(&layout, &mut bytes);
+            assert_eq!(told.take(&mut Taken(&bytes)), Some(layout));
+            assert_eq!(told.take(&mut Taken(&bytes[..bytes.len() - 1])), None);
         }
     }
 
@@ -262,6 +366,20 @@ mod tests {
                 (told.runtime_interpreters, 1 << 40),
             ] {
                 assert_eq!(with(at, value), Err(IMPLAUSIBLE), "{value} at {at}");
+            }
+            let right = layout(minor, told, &offsets(version)).unwrap();
+            let mut encoded = Vec::new();
+            told.write(&right, &mut encoded);
+            // The offsets of the frame and of the code object are among the last ten.
+            for number in 9..encoded.len() / 4 {
+                let mut bytes = encoded.clone();
+                bytes[4 * number..][..4].copy_from_slice(&0x000f_fff0u32.to_le_bytes());
+                assert_eq!(told.take(&mut Taken(&bytes)), None, "number {number}");
+            }
+            for number in 0..encoded.len() / 4 {
+                let mut bytes = encoded.clone();
+                bytes[4 * number..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
+                assert_eq!(told.take(&mut Taken(&bytes)), None, "number {number}");
             }
         }
     }

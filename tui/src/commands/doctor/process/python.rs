@@ -6,12 +6,12 @@ use crate::words::units::{count, counted};
 use probe::PerfSource;
 use probe::features::Finding;
 use std::fs::File;
-use symbolize::parser::python_order;
-use symbolize::python::{Build, Interpreter, Lack, Layout, Version, memory_of, read_threads};
+use symbolize::parser::{ProcessMemory, python_order};
+use symbolize::python::{Build, Interpreter, Lack, Version};
 use symbolize::{FileOffset, FileSource, Files, Mapping, ProcessAddr, Reason};
 
 /// The maximum number of threads that are counted.
-const THREADS_MAX: usize = 16_384;
+const THREADS_MAX: u32 = 16_384;
 
 /// If more samples than this are taken and none of them has a Python function, that is a warning.
 const SAMPLES_MIN: u64 = 20;
@@ -22,7 +22,7 @@ pub struct PythonFacts {
     version: Version,
     build: Build,
     /// The number of threads that run Python, or why it is not known.
-    threads: Result<usize, Lack>,
+    threads: Result<u32, Lack>,
 }
 
 /// Looks for an interpreter among the mapped files. None if there is none of a version that proftop
@@ -62,10 +62,9 @@ fn file_that_may_be(pid: u32, mapping: &CodeMapping, name: &[u8], way: &Files) -
 }
 
 /// Counts the threads that the interpreter lists in the memory of the process.
-fn threads(pid: u32, version: Version, runtime: u64, way: &Files) -> Result<usize, Lack> {
-    let memory = memory_of(pid, way);
-    let layout = Layout::of(version, &memory, runtime)?;
-    Ok(read_threads(&memory, runtime, &layout, THREADS_MAX)?.len())
+fn threads(pid: u32, version: Version, runtime: u64, way: &Files) -> Result<u32, Lack> {
+    let memory = ProcessMemory::open(pid, way)?;
+    memory.count_threads(version, runtime, THREADS_MAX, way)
 }
 
 /// Says which Python it is, whether its functions will be shown, and in how many samples there were
@@ -76,7 +75,7 @@ pub fn judge(facts: &PythonFacts, sampled: Option<&SampledFacts>) -> Finding {
     let name = name(facts);
     match threads {
         Ok(threads) => {
-            let threads = counted(*threads as u64, "thread");
+            let threads = counted(u64::from(*threads), "thread");
             let shown = sampled
                 .filter(|sampled| sampled.samples > 0)
                 .map(|sampled| {

@@ -7,7 +7,9 @@
 //! known threads.
 
 use std::cmp::Reverse;
-use symbolize::python::{Memory, Thread};
+
+use super::memory::Memory;
+use super::threads::Thread;
 
 /// Bytes after a `pthread_t` that are searched: all of glibc's `struct pthread`, which contains the
 /// first 32 values of `pthread_setspecific`.
@@ -65,7 +67,7 @@ fn find_in(threads: &[Thread], from: i64, bytes: u32, memory: &impl Memory) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use symbolize::Reason;
+    use crate::Reason;
 
     /// Memory of threads whose `pthread_t` are multiples of 64 KiB, with these words.
     fn memory(words: Vec<(u64, u64)>) -> impl Memory {
