@@ -34,6 +34,13 @@ pub trait Dialect {
     /// Returns a join with a row for each element of the list `frames`.
     fn each(&self) -> &'static str;
 
+    /// Returns a query for the lists of all stacks. A stack that is in many files is there once or several
+    /// times, which is the same to questions: it is once where finding equal lists is faster than to go on
+    /// with all of them.
+    fn lists(&self) -> &'static str {
+        "SELECT DISTINCT stack_id, frames FROM stacks"
+    }
+
     /// Returns a statement that writes the rows of another one: to a file or folder of Parquet, or
     /// into a table of that name if the engine has tables of its own. `place` has no control
     /// characters.
@@ -57,6 +64,31 @@ pub const TABLES: [(&str, &str); 4] = [
 const AMOUNT: &str =
     "CASE WHEN period_ns = 0 THEN 1e0 * value * weight ELSE 1e-9 * value * period_ns * weight END";
 
+/// Files that are parts of others, each before those that are parts of it.
+///
+/// In `numbers_of_frames.sql` a function has the least number of a frame, and of a place in it, that
+/// has its name, and code without a name has that of the least frame of its module: no two of them
+/// have the same number. Of numbers with more than 54 bits, which files from before have, the end
+/// counts.
+const PARTS: [(&str, &str); 4] = [
+    (
+        "{{functions_of_stacks}}",
+        include_str!("../sql/functions_of_stacks.sql"),
+    ),
+    (
+        "{{names_of_frames}}",
+        include_str!("../sql/names_of_frames.sql"),
+    ),
+    (
+        "{{functions_by_number}}",
+        include_str!("../sql/functions_by_number.sql"),
+    ),
+    (
+        "{{numbers_of_frames}}",
+        include_str!("../sql/numbers_of_frames.sql"),
+    ),
+];
+
 /// A statement whose placeholders, `{{NAME}}`, are filled all at once, so that text from the user
 /// is never taken for a placeholder.
 pub struct Statement<'a> {
@@ -68,16 +100,16 @@ pub struct Statement<'a> {
 impl<'a> Statement<'a> {
     /// Starts with the text of a file.
     pub fn new(dialect: &'a dyn Dialect, text: &str) -> Self {
-        let names = include_str!("../sql/names_of_frames.sql");
-        let functions = include_str!("../sql/functions_of_stacks.sql");
-        let text = part(text, "{{functions_of_stacks}}", functions);
-        let text = part(&text, "{{names_of_frames}}", names);
+        let text = PARTS.iter().fold(text.to_string(), |text, (place, file)| {
+            part(&text, place, file)
+        });
         let statement = Self {
             dialect,
             text,
             places: Vec::new(),
         };
         statement
+            .with("lists", dialect.lists())
             .with("amount", AMOUNT)
             .with("first", dialect.first())
             .with("last", dialect.last())

@@ -177,9 +177,8 @@ fn cells(row: Row, group: &[String], whole: &Summary) -> Vec<Cell> {
 
 /// Returns a cell for the file that a function is in; several files may have the same name.
 pub fn module(row: Row) -> Cell {
-    let (least, greatest) = (row.text("least_module"), row.text("greatest_module"));
-    if least == greatest {
-        Cell::name(least)
+    if row.whole("modules") == 1 {
+        Cell::name(row.text("module"))
     } else {
         Cell::new("(several)", serde_json::Value::Null)
     }

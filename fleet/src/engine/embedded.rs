@@ -70,6 +70,9 @@ impl Embedded {
             // With statistics the ends of all files would be read once more, before the query is
             // known.
             .with_collect_statistics(false)
+            // The rows on the left of a join are in memory in any case. Dividing both sides among threads
+            // before takes longer than to have one table of them.
+            .with_repartition_joins(false)
             .set_bool("datafusion.execution.parquet.pushdown_filters", true);
         let environment = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(FairSpillPool::new(bounds.memory_bytes)))

@@ -77,6 +77,7 @@ fn engines_differ_in_how_lists_become_rows_and_in_nothing_else() {
             (dialect.first(), "FIRST"),
             (dialect.last(), "LAST"),
             (dialect.each(), "EACH"),
+            (dialect.lists(), "LISTS"),
         ];
         words
             .iter()

@@ -71,11 +71,11 @@ class Case(unittest.TestCase):
 
     def check_top(self, rows, expected):
         """Rows of the statement of `top` against those that the embedded engine has printed as JSON."""
-        names = "function least_module greatest_module kind self total self_samples samples hosts".split()
+        names = "function module modules kind self total self_samples samples hosts".split()
         found = {}
         for row in rows:
             row = dict(zip(names, row))
-            found[row["function"] or None, row["least_module"] if not row["function"] else None] = row
+            found[row["function"] or None, row["module"] if not row["function"] else None] = row
         self.assertEqual(len(found), len(expected["rows"]))
         for row in expected["rows"]:
             key = row["function"], row["module"] if row["function"] is None else None

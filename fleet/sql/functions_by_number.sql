@@ -1,0 +1,10 @@
+SELECT stack_id, function_id, min(module_id) AS least_id, max(module_id) AS greatest_id, max(kind) AS kind,
+       max(CASE WHEN frame_id = first_id AND inline_depth = deepest THEN 1 ELSE 0 END) AS is_self
+FROM (
+  {{numbers_of_frames}}
+) f
+JOIN (
+  SELECT stack_id, {{first}} AS first_id, {{each}} AS frame_id
+  FROM ({{lists}}{{of_stacks}}) d
+) u USING (frame_id)
+GROUP BY stack_id, function_id
