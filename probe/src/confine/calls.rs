@@ -40,7 +40,6 @@ const ALWAYS: &[i64] = &[
 /// Calls of a reader: messages with its other end, and opening, inspecting and reading files.
 const READING: &[i64] = &[
     libc::SYS_fadvise64,
-    libc::SYS_fcntl,
     libc::SYS_fstat,
     libc::SYS_fstatfs,
     libc::SYS_getdents64,
@@ -131,7 +130,6 @@ const ACTING: &[i64] = &[
 
 /// Calls for reading open files, for writing to a file in memory, and for requesting further files.
 const WITHOUT_FILES: &[i64] = &[
-    libc::SYS_fcntl,
     libc::SYS_fstat,
     libc::SYS_fstatfs,
     libc::SYS_lseek,
@@ -156,12 +154,29 @@ const OF_COMMAND: &[i64] = &[
     libc::SYS_writev,
 ];
 
+/// Commands of fcntl(2) about the descriptor itself.
+const OF_DESCRIPTORS: &[i32] = &[
+    libc::F_DUPFD,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+];
+
+/// Commands of fcntl(2), and of ioctl(2), by which the kernel sends signals to any process that the
+/// caller's user may kill, in uapi/asm-generic/fcntl.h and uapi/asm-generic/sockios.h.
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+const FIOSETOWN: i32 = 0x8901;
+const SIOCSPGRP: i32 = 0x8902;
+
 impl Filter {
     /// The filter of a process that does one command without rights: it opens nothing, and uses what
     /// was open before.
     pub fn of_command() -> io::Result<Filter> {
         let mut rules = allowed(ALWAYS.iter().chain(WITHOUT_FILES).chain(OF_COMMAND));
         rules.extend(memory_alone()?);
+        rules.insert(libc::SYS_fcntl, without_signals()?);
         Filter::new(rules, refused(), SeccompAction::Allow)
     }
 
@@ -170,6 +185,7 @@ impl Filter {
     pub fn without_files() -> io::Result<Filter> {
         let mut rules = allowed(ALWAYS.iter().chain(WITHOUT_FILES));
         rules.extend(memory_alone()?);
+        rules.insert(libc::SYS_fcntl, without_signals()?);
         rules.insert(libc::SYS_setpriority, vec![of_this_process()?]);
         Filter::new(rules, refused(), SeccompAction::Allow)
     }
@@ -180,6 +196,7 @@ impl Filter {
     pub fn of_reader() -> io::Result<Filter> {
         let mut rules = allowed(ALWAYS.iter().chain(READING));
         rules.extend(memory_alone()?);
+        rules.insert(libc::SYS_fcntl, without_signals()?);
         let writing = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND;
         rules.insert(libc::SYS_openat, vec![masked(2, writing, 0)?]);
         #[cfg(target_arch = "x86_64")]
@@ -192,6 +209,14 @@ impl Filter {
     /// only root may make.
     pub fn of_parser() -> io::Result<Filter> {
         let mut rules = allowed(ACTING.iter());
+        let owning = [libc::F_SETOWN, F_SETOWN_EX, F_SETSIG].map(|command| masked(1, -1, command));
+        let owning = owning.into_iter().collect::<io::Result<_>>()?;
+        rules.insert(libc::SYS_fcntl, owning);
+        let owning = [FIOSETOWN, SIOCSPGRP].map(|command| masked(1, -1, command));
+        rules.insert(
+            libc::SYS_ioctl,
+            owning.into_iter().collect::<io::Result<_>>()?,
+        );
         rules.insert(libc::SYS_mmap, vec![masked(2, PROT_EXEC, PROT_EXEC)?]);
         rules.insert(libc::SYS_mprotect, vec![masked(2, PROT_EXEC, PROT_EXEC)?]);
         Filter::new(rules, SeccompAction::Allow, refused())
@@ -231,6 +256,20 @@ fn refused() -> SeccompAction {
 /// Allows calls regardless of their arguments.
 fn allowed<'a>(calls: impl Iterator<Item = &'a i64>) -> BTreeMap<i64, Vec<SeccompRule>> {
     calls.map(|call| (*call, Vec::new())).collect()
+}
+
+/// Allows the commands of fcntl(2) that concern a descriptor and no process. With others
+/// (`F_SETOWN`, `F_SETSIG`, `O_ASYNC`) the kernel would send a signal of the caller's choice to a
+/// process of the caller's choice, and processes of root without rights have root's user id.
+fn without_signals() -> io::Result<Vec<SeccompRule>> {
+    let commands = OF_DESCRIPTORS.iter().map(|command| masked(1, -1, *command));
+    let mut rules = commands.collect::<io::Result<Vec<_>>>()?;
+    let set_flags = vec![
+        condition(1, -1, libc::F_SETFL)?,
+        condition(2, libc::O_ASYNC, 0)?,
+    ];
+    rules.push(SeccompRule::new(set_flags).map_err(io::Error::other)?);
+    Ok(rules)
 }
 
 /// Allows anonymous memory that is not executable.
@@ -287,6 +326,57 @@ mod tests {
     fn refused<T>(done: io::Result<T>) {
         let error = done.err().expect("it is refused");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    }
+
+    /// Tries each way to have the kernel send a signal to another process.
+    fn no_signals_are_sent(file: &File) {
+        use std::os::fd::AsRawFd as _;
+        let done = |result: i32| match result {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        };
+        let fcntl = |command: i32, value: i32| {
+            // SAFETY: these commands take a number, and the descriptor is open.
+            done(unsafe { libc::fcntl(file.as_raw_fd(), command, value) })
+        };
+        refused(fcntl(libc::F_SETOWN, 1));
+        refused(fcntl(F_SETSIG, libc::SIGKILL));
+        let owner = [1i32, 1];
+        // SAFETY: this command reads two numbers, which live until the call is over.
+        let own = unsafe { libc::fcntl(file.as_raw_fd(), F_SETOWN_EX, owner.as_ptr()) };
+        refused(done(own));
+        for request in [FIOSETOWN, SIOCSPGRP] {
+            // SAFETY: these requests read a number, which lives until the call is over.
+            let own = unsafe { libc::ioctl(file.as_raw_fd(), request as _, owner.as_ptr()) };
+            refused(done(own));
+        }
+        assert!(rustix::fs::fcntl_getfl(file).is_ok());
+        assert!(file.try_clone().is_ok());
+    }
+
+    /// Checks also that a descriptor cannot be made to send signals.
+    fn no_flag_sends_signals(file: &File) {
+        use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+        let flags = fcntl_getfl(file).expect("it is open");
+        assert!(fcntl_setfl(file, flags | OFlags::NOATIME).is_ok());
+        let asynchronous = OFlags::from_bits_retain(libc::O_ASYNC.cast_unsigned());
+        refused(fcntl_setfl(file, flags | asynchronous).map_err(io::Error::from));
+    }
+
+    #[test]
+    fn no_confined_process_or_thread_has_signals_sent() {
+        let own = tempfile::tempfile().unwrap();
+        for filter in [
+            Filter::of_reader(),
+            Filter::without_files(),
+            Filter::of_command(),
+        ] {
+            filtered(filter, || {
+                no_signals_are_sent(&own);
+                no_flag_sends_signals(&own);
+            });
+        }
+        filtered(Filter::of_parser(), || no_signals_are_sent(&own));
     }
 
     #[test]

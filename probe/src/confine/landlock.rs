@@ -1,17 +1,23 @@
 //! Forbids all files: a Landlock domain without a rule. The kernel then refuses to open, create,
-//! remove and execute anything that has a path (Linux 5.13), and since 6.7 every TCP connection.
+//! remove and execute anything that has a path (Linux 5.13), since 6.7 every TCP connection, and since
+//! 6.12 to signal processes outside of the domain and to connect to their abstract Unix sockets.
 
 use std::io;
 
 /// `LANDLOCK_CREATE_RULESET_VERSION` of uapi/linux/landlock.h.
 const VERSION: u32 = 1;
 
-/// `struct landlock_ruleset_attr`, up to version 4.
+/// `struct landlock_ruleset_attr`, up to version 6.
 #[repr(C)]
 struct Handled {
     files: u64,
     network: u64,
+    /// What does not reach beyond the domain.
+    scoped: u64,
 }
+
+/// `LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET` and `LANDLOCK_SCOPE_SIGNAL`.
+const SCOPES: u64 = 0b11;
 
 /// Number of file access rights, by version.
 const FILES: [u32; 5] = [13, 14, 15, 15, 16];
@@ -32,9 +38,14 @@ pub fn deny_all() -> io::Result<()> {
     let handled = Handled {
         files: (1 << FILES[known - 1]) - 1,
         network: if version >= 4 { 0b11 } else { 0 },
+        scoped: if version >= 6 { SCOPES } else { 0 },
     };
-    // Older kernels have only the first field.
-    let size = if version >= 4 { 16 } else { 8 };
+    // Older kernels do not have the last fields.
+    let size = match version {
+        ..4 => 8,
+        4..6 => 16,
+        6.. => 24,
+    };
     // SAFETY: the kernel only reads `handled`, as many bytes as the size says, and only during
     // the call.
     let rules = unsafe {
@@ -64,6 +75,20 @@ pub fn deny_all() -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// Whether the kernel keeps signals within a domain.
+    fn has_scopes() -> bool {
+        // SAFETY: with this flag it takes no memory.
+        let version = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_create_ruleset,
+                std::ptr::null::<Handled>(),
+                0,
+                VERSION,
+            )
+        };
+        version >= 6
+    }
+
     #[test]
     fn nothing_with_a_path_can_be_opened_and_what_is_open_can_be_read() {
         let run = || -> io::Result<()> {
@@ -74,7 +99,12 @@ mod tests {
                 refused.map(|e| e.kind()),
                 Some(io::ErrorKind::PermissionDenied)
             );
-            io::Read::read_exact(&mut own, &mut [0; 4])
+            io::Read::read_exact(&mut own, &mut [0; 4])?;
+            // `kill -0` of a process outside of the domain, since Linux 6.12.
+            let parent = rustix::process::getppid().expect("one");
+            let refused = rustix::process::test_kill_process(parent).is_err();
+            assert!(refused || !has_scopes(), "a signal has left the domain");
+            Ok(())
         };
         match std::thread::spawn(run).join().expect("no panic") {
             Ok(()) => {}
