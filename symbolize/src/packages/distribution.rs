@@ -6,6 +6,11 @@ use crate::wire::{Taken, put_bytes, put_u32};
 /// Maximum size of os-release and of lists of archives. They have some 20 lines.
 const BYTES_MAX: u64 = 64 << 10;
 
+/// Maximum length of an identifier or codename, and number of identifiers. Those of distributions have
+/// some ten letters, and there are one or two.
+const TEXT_BYTES_MAX: usize = 1 << 10;
+const LIKE_MAX: u32 = 32;
+
 /// Files that identify a system; the first that can be read is used.
 const RELEASES: [&str; 2] = ["etc/os-release", "usr/lib/os-release"];
 
@@ -65,10 +70,14 @@ impl Distribution {
 
     /// Reads it from a message of a stranger; `None` if the bytes are malformed.
     pub(crate) fn read_message(told: &mut Taken<'_>) -> Option<Distribution> {
-        let text = |told: &mut Taken<'_>| String::from_utf8(told.bytes()?.to_vec()).ok();
+        let text = |told: &mut Taken<'_>| {
+            let bytes = told.bytes().filter(|bytes| bytes.len() <= TEXT_BYTES_MAX)?;
+            String::from_utf8(bytes.to_vec()).ok()
+        };
         let (id, codename) = (text(told)?, text(told)?);
         let has_debug_archive = told.u8()? == 1;
-        let like = (0..told.u32()?).map(|_| text(told));
+        let count = told.u32().filter(|count| *count <= LIKE_MAX)?;
+        let like = (0..count).map(|_| text(told));
         let like = like.collect::<Option<_>>()?;
         Some(Distribution {
             id,
@@ -113,12 +122,16 @@ impl Distribution {
             let (_, value) = lines.find(|(key, _)| *key == name)?;
             Some(value.trim().trim_matches(['"', '\'']))
         };
-        let words = |words: &str| words.split_whitespace().map(str::to_owned).collect();
+        let fits = |text: &&str| text.len() <= TEXT_BYTES_MAX;
+        let words = |words: &str| {
+            let words = words.split_whitespace().filter(|word| fits(word));
+            words.take(LIKE_MAX as usize).map(str::to_owned).collect()
+        };
         Some(Distribution {
-            id: value("ID")?.to_owned(),
+            id: value("ID").filter(fits)?.to_owned(),
             like: value("ID_LIKE").map(words).unwrap_or_default(),
             codename: value("VERSION_CODENAME")
-                .filter(|name| can_be_typed(name))
+                .filter(|name| fits(name) && can_be_typed(name))
                 .unwrap_or_default()
                 .to_owned(),
             has_debug_archive: false,
