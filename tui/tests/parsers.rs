@@ -127,8 +127,12 @@ fn named_of_python(reports: &[Value]) -> u64 {
         let word = ["one", "two"]
             .into_iter()
             .find(|word| file.ends_with(&format!("/{word}.py")));
-        let word = word.unwrap_or_else(|| panic!("{function}"));
-        if name != format!("{word}.<module>") {
+        // Modules of the standard library that are loaded at the start, and instructions without a
+        // line, are not checked.
+        if let Some(word) = word
+            && line > 0
+            && name != format!("{word}.<module>")
+        {
             let at = (line - 1) / PYTHON_LINES;
             assert_eq!(name, format!("{word}.{word}_{at}"), "{function}");
         }

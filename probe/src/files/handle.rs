@@ -2,7 +2,7 @@
 
 use super::answer::{MORE, Waiting};
 use super::message::Terms;
-use super::parsers::{Parsers, is_for_everybody, is_program, may_have};
+use super::parsers::{Parsers, TIME_OF_MEMORY, is_for_everybody, is_program, may_have};
 use super::patience::{Patience, PatienceByUser};
 use super::pool::{Failed, IDLE_MAX, Pool};
 use super::spawner::For;
@@ -20,6 +20,9 @@ pub struct Handle {
     patience: Mutex<Patience>,
     /// Set if no user's processes may delay the work for others.
     by_user: Option<Mutex<PatienceByUser>>,
+    /// For parsers of the memory of processes: how long each user's processes may be waited for in
+    /// vain.
+    of_memory: Mutex<PatienceByUser>,
     for_whom: For,
 }
 
@@ -31,6 +34,7 @@ impl Handle {
             parsers,
             patience: Mutex::new(Patience::new(patience)),
             by_user: None,
+            of_memory: Mutex::new(PatienceByUser::new(TIME_OF_MEMORY)),
             for_whom: For::Targets,
         }
     }
@@ -67,26 +71,51 @@ impl Handle {
         let Some(mut by_user) = self.by_user().filter(|by_user| by_user.is_strained()) else {
             return Some(time);
         };
-        match user_of(request) {
+        match request.pid().and_then(user_of) {
             Some(user) => Some(by_user.next(user, now)?.min(time)),
             None => Some(time),
         }
     }
 
+    /// Whether a parser may wait for the memory of a process now. Not if processes of its user were
+    /// waited for in vain for more than their share of the time.
+    fn may_wait_for(&self, pid: u32) -> bool {
+        let mut of_memory = self.of_memory();
+        if !of_memory.is_strained() {
+            return true;
+        }
+        let user = user_of(pid);
+        user.is_none_or(|user| of_memory.next(user, Instant::now()).is_some())
+    }
+
+    /// Records how long the memory of a process was waited for in vain.
+    fn waited_in_vain_for(&self, pid: u32, time: Duration) {
+        if PatienceByUser::is_long(time)
+            && let Some(user) = user_of(pid)
+        {
+            self.of_memory().waited(user, time, Instant::now());
+        }
+    }
+
+    fn of_memory(&self) -> MutexGuard<'_, PatienceByUser> {
+        let of_memory = self.of_memory.lock();
+        of_memory.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Records how long the answer to a request took.
     fn waited(&self, request: &Request<'_>, time: Duration) {
         if let Some(mut by_user) = self.by_user().filter(|_| PatienceByUser::is_long(time))
-            && let Some(user) = user_of(request)
+            && let Some(user) = request.pid().and_then(user_of)
         {
             by_user.waited(user, time, Instant::now());
         }
     }
 }
 
-/// Returns the user who started the process that a request is about, and who may delay it. `None`
-/// for root, who can do worse, and for requests that are not about a process.
-fn user_of(request: &Request<'_>) -> Option<u32> {
-    crate::owner::real_uid(request.pid()?).filter(|user| *user != 0)
+/// Returns the user who started a process, and who may delay what is asked about it. `None` for root,
+/// who can do worse.
+fn user_of(pid: u32) -> Option<u32> {
+    crate::owner::real_uid(pid).filter(|user| *user != 0)
 }
 
 impl Handle {
@@ -133,9 +162,17 @@ impl Proxy for Handle {
     }
 
     fn parse(&self, order: &Order<'_>) -> Option<Result<Reply, Reason>> {
-        Some(self.parsers.perform(order, &|request, terms| {
+        if order.process.is_some_and(|pid| !self.may_wait_for(pid)) {
+            return Some(Err(Reason::Remote));
+        }
+        let begun = Instant::now();
+        let reply = self.parsers.perform(order, &|request, terms| {
             self.perform_for_parser(request, terms, order)
-        }))
+        });
+        if let (Some(pid), Err(Reason::Remote)) = (order.process, &reply) {
+            self.waited_in_vain_for(pid, begun.elapsed());
+        }
+        Some(reply)
     }
 
     fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason> {
@@ -164,7 +201,7 @@ impl Proxy for Handle {
                 Err(Failed::InTime(was_at)) => {
                     self.pool.give_up(&reader, was_at);
                     // Other users do not get less time because of what one user's processes took.
-                    if self.by_user.is_none() || user_of(request).is_none() {
+                    if self.by_user.is_none() || request.pid().and_then(user_of).is_none() {
                         self.patience().waited_in_vain(time);
                     }
                     return Err(Reason::Remote);

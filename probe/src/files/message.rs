@@ -510,6 +510,7 @@ mod tests {
             },
             Request::MappedRevisions { pid, ranges: &[] },
             Request::MappedRevisions { pid, ranges },
+            Request::OpenMemory { pid },
         ];
         let terms = Terms {
             remote: RemoteFiles::Open,

@@ -54,7 +54,7 @@ const TIME: Duration = Duration::from_secs(120);
 
 /// Maximum time by the clock for an order about the memory of a process, which may make its readers
 /// wait. The parser itself begins to read no more after a second.
-const TIME_OF_MEMORY: Duration = Duration::from_millis(1200);
+pub const TIME_OF_MEMORY: Duration = Duration::from_millis(1200);
 
 /// Maximum time by the clock for work of low priority, and for recordings.
 const TIME_BEHIND_OTHERS: Duration = Duration::from_secs(1200);
@@ -103,8 +103,8 @@ struct ParsersState {
 enum Failed {
     /// The order takes too long, and would do so in any other parser.
     InTime,
-    /// The memory of the process could not be read in time. If true, the parser waits for it; if
-    /// false, it only had no CPU.
+    /// The memory of the process could not be read in time. If true, the parser waits for it or is not
+    /// done with it; if false, it only had no CPU.
     Waiting(bool),
     /// The parser has ended: killed from outside, by a limit of memory, or because of what it read.
     Gone,
@@ -217,13 +217,22 @@ impl Parsers {
         match idle {
             Some(parser) => Ok(parser),
             None => Ok(Parser {
-                reader: self.pool.spawn(for_whom(order.work))?,
+                reader: self.spawn(order)?,
                 work: order.work,
                 writers: order.writers,
                 known: VecDeque::new(),
                 used: Instant::now(),
             }),
         }
+    }
+
+    fn spawn(&self, order: &Order<'_>) -> io::Result<Reader> {
+        let reader = self.pool.spawn(for_whom(order.work))?;
+        if order.process.is_some() {
+            // One that takes no orders is not waited for longer than one that does not answer.
+            reader.socket.set_write_timeout(Some(TIME_OF_MEMORY))?;
+        }
+        Ok(reader)
     }
 
     /// Returns a parser whose order is done, so that it may get another one; it is ended if there
@@ -440,6 +449,8 @@ impl Parser {
         let mut time_of_memory = order.process.map(|_| Waiting::new(TIME_OF_MEMORY, MORE));
         let cpu_time = || cpu_time::of_process(*pid).unwrap_or_default();
         let (begun, cpu_before) = (Instant::now(), cpu_time());
+        // A parser that had a CPU for half of the time does not lack one: it works on what it reads.
+        let late = || Failed::Waiting(cpu_time().saturating_sub(cpu_before) > TIME_OF_MEMORY / 2);
         let mut look = begun + LOOK_EVERY;
         loop {
             let now = Instant::now();
@@ -452,12 +463,12 @@ impl Parser {
             }
             let (word, files) = if let Some(time) = &mut time_of_memory {
                 if time.is_over() {
-                    return Err(Failed::Waiting(false));
+                    return Err(late());
                 }
                 match time.receive(inbox, &*socket, *pid) {
                     Ok(word) => word,
                     Err(NoAnswer::Silent) => return Err(Failed::Waiting(true)),
-                    Err(NoAnswer::Starved) => return Err(Failed::Waiting(false)),
+                    Err(NoAnswer::Starved) => return Err(late()),
                     Err(NoAnswer::Gone) => return Err(Failed::Gone),
                 }
             } else {

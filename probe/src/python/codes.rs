@@ -5,7 +5,9 @@ use crate::modules::Modules;
 use crate::sample::{Frame, PythonName};
 use probe_ebpf::python::{Entry, check};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use symbolize::parser::ProcessMemory;
 use symbolize::python::{self, FoundFunction, Layout, Version};
 use symbolize::{Files, Reason};
@@ -17,8 +19,16 @@ const CODES_MAX: usize = 1 << 16;
 /// Maximum number of remembered places in them.
 const FRAMES_MAX: usize = 1 << 18;
 
+/// Maximum memory of the functions of one process; with more, all are forgotten. Most functions take
+/// less than a kilobyte, but a process can make one with half a million lines.
+const BYTES_MAX: usize = 32 << 20;
+
 /// Maximum number of attempts to read a code object that was freed.
 const TRIES_MAX: u8 = 4;
+
+/// How soon a code object is requested again whose process could not be read. This does not count as
+/// an attempt: the process may be left alone for a while because it did not answer.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// A code object, and what has been read of it, once that is done.
 #[derive(Debug)]
@@ -27,6 +37,10 @@ pub struct Code {
     found: OnceLock<FoundFunction>,
     /// Number of attempts.
     tries: u8,
+    /// When the last one began.
+    begun: Instant,
+    /// Bytes of all functions that are remembered together with this one.
+    bytes: Arc<AtomicUsize>,
 }
 
 /// A code object that is to be read. If it is dropped without an answer, the request has failed.
@@ -59,12 +73,19 @@ pub enum RecordPart {
 pub struct Codes {
     known: HashMap<(u64, u32), Arc<Code>>,
     frames: HashMap<Entry, Frame>,
+    /// Bytes of the functions in `known`.
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Code {
-    fn new(tries: u8) -> Arc<Self> {
-        let found = OnceLock::new();
-        Arc::new(Self { found, tries })
+    /// Returns the number of attempts so far, if one more is to be made.
+    fn tries_before_another(&self) -> Option<u8> {
+        match self.found.get()? {
+            Err(Reason::CodeGone) if self.tries < TRIES_MAX => Some(self.tries),
+            Err(Reason::CodeGone) | Ok(_) => None,
+            // The attempt that has failed does not count.
+            Err(_) => (self.begun.elapsed() >= AGAIN).then_some(self.tries - 1),
+        }
     }
 
     /// Whether reading it is over, successfully or not.
@@ -98,8 +119,14 @@ impl Code {
 impl WantedCode {
     /// Stores the result of reading it.
     fn came(&self, found: FoundFunction) {
+        let bytes = match &found {
+            Ok(Some(function)) => function.heap_bytes(),
+            Ok(None) | Err(_) => 0,
+        };
         // Only dropping it comes later, which then has no effect.
-        _ = self.code.found.set(found);
+        if self.code.found.set(found).is_ok() {
+            self.code.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 }
 
@@ -126,10 +153,10 @@ impl Codes {
         let key = (entry.address(), entry.check());
         let tries = match self.known.get(&key) {
             None => 0,
-            Some(code) => match code.found.get() {
-                None => return Some(RecordPart::Unread(entry, code.clone())),
-                Some(Err(_)) if code.tries < TRIES_MAX => code.tries,
-                Some(found) => {
+            Some(code) => match (code.found.get(), code.tries_before_another()) {
+                (None, _) => return Some(RecordPart::Unread(entry, code.clone())),
+                (Some(_), Some(tries)) => tries,
+                (Some(found), None) => {
                     let is_named = matches!(found, Ok(Some(_)));
                     let frame = code.frame(entry, modules, names)?;
                     if is_named {
@@ -142,10 +169,17 @@ impl Codes {
         if !may_read() {
             return Some(RecordPart::Frame(names.nameless(Reason::CodeGone, modules)));
         }
-        if self.known.len() >= CODES_MAX {
+        if self.known.len() >= CODES_MAX || self.bytes.load(Ordering::Relaxed) >= BYTES_MAX {
             self.known.clear();
+            // What is still being read is not remembered any more.
+            self.bytes = Arc::default();
         }
-        let code = Code::new(tries + 1);
+        let code = Arc::new(Code {
+            found: OnceLock::new(),
+            tries: tries + 1,
+            begun: Instant::now(),
+            bytes: self.bytes.clone(),
+        });
         self.known.insert(key, code.clone());
         wanted.push(WantedCode {
             entry,
@@ -197,4 +231,97 @@ pub fn are_missing(wanted: &[WantedCode], reason: Reason) {
         other => other,
     };
     wanted.iter().for_each(|code| code.came(Err(reason)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use symbolize::python::{Function, LineTable, Lines};
+
+    fn function() -> Function {
+        Function {
+            name: "shop.pay".into(),
+            file: "/srv/shop.py".into(),
+            lines: Lines::decode(LineTable::Steps, &[0, 1, 6, 1], 10),
+        }
+    }
+
+    /// Codes, with what they need to give frames.
+    struct Run {
+        codes: Codes,
+        modules: Modules,
+        names: Registry,
+    }
+
+    impl Run {
+        fn new() -> Run {
+            Run {
+                codes: Codes::default(),
+                modules: Modules::new(),
+                names: Registry::default(),
+            }
+        }
+
+        /// Takes a sample in a code object; returns the request for it, if there is one.
+        fn sample(&mut self, address: u64) -> Option<WantedCode> {
+            let mut wanted = Vec::new();
+            let entry = Entry::frame(address, 0, 0, 0);
+            let (modules, names) = (&mut self.modules, &mut self.names);
+            self.codes.part(entry, modules, names, || true, &mut wanted);
+            wanted.pop()
+        }
+
+        /// Has the time go by until code is requested again.
+        fn wait(&mut self) {
+            for code in self.codes.known.values_mut() {
+                let code = Arc::get_mut(code).expect("no request is left");
+                code.begun = code.begun.checked_sub(AGAIN).expect("since the start");
+            }
+        }
+    }
+
+    #[test]
+    fn code_of_a_process_that_could_not_be_read_is_requested_again_later() {
+        let mut run = Run::new();
+        for _ in 0..3 * TRIES_MAX {
+            let wanted = run.sample(1).expect("it has no name");
+            wanted.came(Err(Reason::Remote));
+            drop(wanted);
+            assert!(run.sample(1).is_none(), "so soon");
+            run.wait();
+        }
+        let wanted = run.sample(1).expect("it has no name");
+        wanted.came(Ok(Some(function())));
+        drop(wanted);
+        run.wait();
+        assert!(run.sample(1).is_none());
+        assert_eq!(run.codes.frames.len(), 1);
+    }
+
+    #[test]
+    fn code_that_was_freed_is_requested_a_few_times() {
+        let mut run = Run::new();
+        for _ in 0..TRIES_MAX {
+            let wanted = run.sample(1).expect("it has no name");
+            wanted.came(Err(Reason::CodeGone));
+        }
+        run.wait();
+        assert!(run.sample(1).is_none());
+    }
+
+    #[test]
+    fn functions_of_one_process_take_no_more_than_their_bound() {
+        let mut run = Run::new();
+        for address in 1..=100 {
+            let wanted = run.sample(address).expect("it is new");
+            wanted.came(Ok(Some(function())));
+        }
+        let bytes = run.codes.bytes.load(Ordering::Relaxed);
+        assert_eq!(bytes, 100 * function().heap_bytes());
+        assert_eq!(run.codes.known.len(), 100);
+        run.codes.bytes.fetch_add(BYTES_MAX, Ordering::Relaxed);
+        assert!(run.sample(101).is_some());
+        assert_eq!(run.codes.known.len(), 1);
+        assert_eq!(run.codes.bytes.load(Ordering::Relaxed), 0);
+    }
 }

@@ -256,7 +256,7 @@ fn while_parsers_are_killed(python: &Path, scratch: &Scratch) {
     assert_eq!(functions(&program.open()), Ok(all), "no disturbance lasts");
 }
 
-/// A parser that has one of them does not get the memory of another process, whoever started that.
+/// A parser that has the memory of one process does not get that of another one.
 fn each_process_has_a_parser_of_its_own(python: &Path, scratch: &Scratch) {
     let words = ["one", "two", "three"];
     let programs = words.map(|word| Program::start(python, word, scratch));
@@ -303,7 +303,7 @@ fn a_parser_that_does_not_answer_costs_one_process(python: &Path, scratch: &Scra
     // A new parser would wait as well.
     let parsers_before = parsers();
     assert_eq!(memory.look(held.look(), &way), remote);
-    assert_eq!(parsers(), parsers_before);
+    assert!(parsers().iter().all(|it| parsers_before.contains(it)));
     assert!(free.open().look(free.look(), &way).is_ok());
     let notes = files::notes();
     let told = format!("process {}", held.process.pid());

@@ -8,6 +8,8 @@
 use std::fs::File;
 use std::os::fd::AsFd as _;
 
+use rustix::fs::{OFlags, fcntl_getfl};
+
 use super::memory_order::{Answer, Question};
 use super::opened::next_number;
 use crate::files::{Order, Work};
@@ -29,10 +31,16 @@ pub struct ProcessMemory {
 impl ProcessMemory {
     /// Opens the memory of a process as it is now, for reading.
     pub fn open(pid: u32, way: &Files) -> Result<ProcessMemory, Reason> {
+        let file = way.open_memory(pid)?;
+        // The process that has opened it may have been taken over, and a parser gets it.
+        let flags = fcntl_getfl(&file).map_err(|_| Reason::Refused)?;
+        if flags & OFlags::RWMODE != OFlags::RDONLY {
+            return Err(Reason::Refused);
+        }
         Ok(ProcessMemory {
             number: next_number(),
             pid,
-            file: way.open_memory(pid)?,
+            file,
         })
     }
 

@@ -41,11 +41,20 @@ pub struct Function {
 /// interpreter's own.
 pub type FoundFunction = Result<Option<Function>, Reason>;
 
+/// Maximum length of a name or path in an answer. Of each at most 4,096 characters are read from
+/// memory, and one that is not safe to print takes up to ten bytes.
+const TEXT_BYTES_MAX: usize = 3 * 4096 * 10;
+
 const FUNCTION: u8 = 0;
 const NO_FUNCTION: u8 = 1;
 const UNREAD: u8 = 2;
 
 impl Function {
+    /// Returns the memory that it takes.
+    pub fn heap_bytes(&self) -> usize {
+        size_of::<Function>() + self.name.len() + self.file.len() + self.lines.heap_bytes()
+    }
+
     /// Reads the functions of code objects. That has to be done soon after the code was seen, as it
     /// may be freed. `again` is the same memory, of which nothing has been read yet.
     pub fn read_all(
@@ -99,10 +108,14 @@ pub(crate) fn write_function(found: &FoundFunction, out: &mut Vec<u8>) {
 
 /// Decodes the result of [`write_function`]; `None` if it is malformed.
 pub(crate) fn take_function(bytes: &mut Taken<'_>) -> Option<FoundFunction> {
+    let text = |bytes: &mut Taken<'_>| {
+        let text = bytes.bytes().filter(|text| text.len() <= TEXT_BYTES_MAX)?;
+        Some(sanitize(text).into())
+    };
     Some(match bytes.u8()? {
         FUNCTION => Ok(Some(Function {
-            name: sanitize(bytes.bytes()?).into(),
-            file: sanitize(bytes.bytes()?).into(),
+            name: text(bytes)?,
+            file: text(bytes)?,
             lines: Lines::take(bytes)?,
         })),
         NO_FUNCTION => Ok(None),

@@ -6,6 +6,10 @@ use crate::wire::{Taken, put_u32};
 /// The encoding of an instruction without a line. No source text has so many lines.
 const NO_LINE: u32 = u32::MAX;
 
+/// Maximum number of places at which lines begin: a table has at most 1 MiB, and an entry of it has
+/// at least one byte.
+const STARTS_MAX: u32 = 1 << 20;
+
 /// The lines of one code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
@@ -46,6 +50,11 @@ impl Lines {
         self.starts.get(after.checked_sub(1)?)?.1
     }
 
+    /// Returns the memory that they take.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<(u32, Option<u32>)>()
+    }
+
     /// Encodes the lines for another process.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         put_u32(out, self.first_line);
@@ -59,7 +68,8 @@ impl Lines {
 
     /// Decodes the result of [`Lines::write`]; `None` if it is malformed.
     pub(crate) fn take(bytes: &mut Taken<'_>) -> Option<Lines> {
-        let (first_line, end, count) = (bytes.u32()?, bytes.u32()?, bytes.u32()?);
+        let (first_line, end) = (bytes.u32()?, bytes.u32()?);
+        let count = bytes.u32().filter(|count| *count <= STARTS_MAX)?;
         let mut start = || {
             let (start, line) = (bytes.u32()?, bytes.u32()?);
             Some((start, (line != NO_LINE).then_some(line)))
