@@ -61,7 +61,6 @@ pub use layout::{
     TaskLayout, TaskLinks, ThreadLayout,
 };
 pub use lines::Lines;
-pub(crate) use memory::Within;
 pub use memory::{Lack, Memory};
 pub use module_name::module_of;
 pub use thread_names::{find_threading, read_thread_names};

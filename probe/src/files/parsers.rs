@@ -23,8 +23,9 @@ use symbolize::{Reason, Writers};
 const IDLE_MAX: usize = 8;
 
 /// Maximum number of parsers that have the memory of a process and wait for an order about it. These
-/// do not count as the others do: each is for one process, of which there may be many.
-const MEMORIES_MAX: usize = 8;
+/// do not count as the others do: each is for one process, of which a server may have many, and takes
+/// 0.1 MB of memory by itself.
+const MEMORIES_MAX: usize = 32;
 
 /// How long to wait for a busy parser that already knows most files.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -17,7 +17,7 @@ use crate::Reason;
 use crate::files::Reply;
 use crate::python::{
     Check, FoundFunction, Function, LOOKED_AT, Lack, Layout, Look, Memory as _, Seen, Trampoline,
-    Version, WantedCode, Within, blocks_of, read_threads, take_function, write_function,
+    Version, WantedCode, blocks_of, read_threads, take_function, write_function,
 };
 use crate::wire::{Taken, put_u32, put_u64};
 
@@ -152,7 +152,7 @@ impl Question {
     /// memory any more, if that is the reason why there is no answer.
     pub fn answer(&self, memory: &File) -> Result<Answer, Reason> {
         let until = Instant::now() + LONGEST;
-        let of_now = || Within::new(blocks_of(memory), until);
+        let of_now = || blocks_of(memory, until);
         Ok(match self {
             Question::Look(look) => match Seen::read(look, &of_now(), &of_now()) {
                 Err(Lack::Unreadable(Reason::FileGone)) => return Err(Reason::FileGone),

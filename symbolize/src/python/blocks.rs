@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::time::Instant;
 
 use super::memory::Memory;
 use crate::Reason;
@@ -23,9 +24,16 @@ const ASKED_MAX: usize = 256;
 const KEPT_MAX: usize = 2 << 10;
 
 /// Caches the memory of a process, of which `/proc/PID/mem` is open; each block is as it was when it
-/// was first read. Reading may take long: the process can block its reader.
-pub fn blocks_of(memory: &File) -> impl Memory + '_ {
-    let piece = |&(start, len): &(u64, u64)| read_piece(memory, start, len);
+/// was first read. Reading may take long, as the process can block its reader: after `until` no block
+/// is read any more, which is the error [`Remote`](Reason::Remote).
+pub fn blocks_of(memory: &File, until: Instant) -> impl Memory + '_ {
+    let piece = move |&(start, len): &(u64, u64)| {
+        if Instant::now() < until {
+            read_piece(memory, start, len)
+        } else {
+            Err(Reason::Remote)
+        }
+    };
     Blocks::new(move |pieces: &[(u64, u64)]| pieces.iter().map(piece).collect())
 }
 
@@ -138,6 +146,7 @@ impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Memory for Bl
 mod tests {
     use super::*;
     use std::cell::Cell;
+    use std::time::Duration;
 
     const START: u64 = 0x10_0000;
 
@@ -198,7 +207,8 @@ mod tests {
         let text = *b"bytes of this test";
         let open = |pid: u32| File::open(format!("/proc/{pid}/mem")).unwrap();
         let own = open(std::process::id());
-        let memory = blocks_of(&own);
+        let until = Instant::now() + Duration::from_secs(600);
+        let memory = blocks_of(&own, until);
         let read = memory.read(text.as_ptr() as u64, text.len() as u32);
         assert_eq!(read.unwrap(), text);
         assert_eq!(memory.read(4096, 8), Err(Reason::Refused), "not mapped");
@@ -212,11 +222,21 @@ mod tests {
             fields.split(' ').nth(25).unwrap().parse::<u64>().unwrap()
         };
         let stack = place() & !15;
-        assert_eq!(blocks_of(&held).read(stack, 8).map(|it| it.len()), Ok(8));
+        let read = blocks_of(&held, until).read(stack, 8);
+        assert_eq!(read.map(|it| it.len()), Ok(8));
         other.kill().expect("it is ours");
         other.wait().expect("it is ours");
-        let after = blocks_of(&held).read(stack, 8);
+        let after = blocks_of(&held, until).read(stack, 8);
         assert_eq!(after, Err(Reason::FileGone));
+    }
+
+    #[test]
+    fn nothing_is_read_after_a_moment() {
+        let text = *b"bytes of this test";
+        let own = File::open("/proc/self/mem").unwrap();
+        let memory = blocks_of(&own, Instant::now());
+        let read = memory.read(text.as_ptr() as u64, text.len() as u32);
+        assert_eq!(read, Err(Reason::Remote));
     }
 
     #[test]

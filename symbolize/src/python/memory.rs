@@ -1,7 +1,5 @@
 //! Reads the memory of a process, and the reasons why Python's frames cannot be read.
 
-use std::time::Instant;
-
 use super::Version;
 use crate::Reason;
 use crate::wire::Taken;
@@ -21,36 +19,6 @@ pub trait Memory {
 impl<F: Fn(u64, u32) -> Result<Vec<u8>, Reason>> Memory for F {
     fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason> {
         self(address, length)
-    }
-}
-
-/// Memory of a process that can no longer be read after a deadline.
-#[derive(Debug)]
-pub struct Within<M> {
-    memory: M,
-    until: Instant,
-}
-
-impl<M: Memory> Within<M> {
-    /// Limits reading of `memory` to the time before `until`.
-    pub fn new(memory: M, until: Instant) -> Within<M> {
-        Within { memory, until }
-    }
-}
-
-impl<M: Memory> Memory for Within<M> {
-    fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason> {
-        if Instant::now() < self.until {
-            self.memory.read(address, length)
-        } else {
-            Err(Reason::Remote)
-        }
-    }
-
-    fn announce(&self, ranges: &[(u64, u32)]) {
-        if Instant::now() < self.until {
-            self.memory.announce(ranges);
-        }
     }
 }
 
@@ -164,25 +132,6 @@ pub(super) fn pointer(bytes: &[u8], at: u32) -> Result<u64, Lack> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
-    use std::time::Duration;
-
-    #[test]
-    fn memory_is_read_until_a_moment() {
-        let reads = Cell::new(0);
-        let memory = |_: u64, length: u32| {
-            reads.set(reads.get() + 1);
-            Ok(vec![0; length as usize])
-        };
-        let now = Instant::now();
-        assert!(
-            Within::new(&memory, now + Duration::from_secs(600))
-                .read(1, 8)
-                .is_ok()
-        );
-        assert_eq!(Within::new(&memory, now).read(1, 8), Err(Reason::Remote));
-        assert_eq!(reads.get(), 1);
-    }
 
     #[test]
     fn every_lack_arrives_as_it_was() {
