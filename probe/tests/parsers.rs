@@ -358,7 +358,9 @@ fn images_while_they_are_killed() {
     let right = plain.image_names(&image, &offsets).expect("an ELF file");
     assert!(named(&right) > 10, "{}", named(&right));
     let ask = || parsed().image_names(&image, &offsets);
-    right_or_refused("names of an image", &right, ask);
+    // A parser of images ends after each of them.
+    let undisturbed = duration_of_right(&right, ask);
+    right_or_refused_after(undisturbed, "names of an image", &right, ask);
     let mut random = Random::new(5);
     for _ in 0..50 {
         let mut hostile = image.to_vec();
@@ -469,17 +471,36 @@ fn packages_while_they_are_killed(folder: &Path) {
     }
 }
 
-/// Asks again and again while parsers are killed: each answer is right, or there is none. For work
-/// whose parser waits for more of it afterwards.
+/// Checks answers as [`right_or_refused_after`] does, for work whose parser waits for more of it
+/// afterwards: that parser has no rights.
 fn right_or_refused<T: PartialEq + std::fmt::Debug>(
     what: &str,
     right: &T,
     ask: impl Fn() -> Result<T, Reason>,
 ) {
+    let undisturbed = duration_of_right(right, &ask);
+    all_are_confined();
+    right_or_refused_after(undisturbed, what, right, ask);
+}
+
+/// Asks for an answer that is right; returns how long that took.
+fn duration_of_right<T: PartialEq + std::fmt::Debug>(
+    right: &T,
+    ask: impl Fn() -> Result<T, Reason>,
+) -> Duration {
     let begin = Instant::now();
     assert_eq!(ask().as_ref(), Ok(right));
-    let undisturbed = begin.elapsed();
-    all_are_confined();
+    begin.elapsed()
+}
+
+/// Asks again and again while parsers are killed: each answer is right, or there is none. Without
+/// that, an answer takes the time `undisturbed`.
+fn right_or_refused_after<T: PartialEq + std::fmt::Debug>(
+    undisturbed: Duration,
+    what: &str,
+    right: &T,
+    ask: impl Fn() -> Result<T, Reason>,
+) {
     while_they_are_killed(what, KILLS / 4, undisturbed, || match ask() {
         Ok(answer) => {
             assert_eq!(&answer, right, "wrong: {what}");
