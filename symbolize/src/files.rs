@@ -191,8 +191,8 @@ impl Files {
         Ok(pieces.iter().map(|_| next()).collect())
     }
 
-    /// Opens the memory of a process for reading. Whoever has the file can read that memory as long as
-    /// the process runs the same program, and no other; reading it may block.
+    /// Opens the memory of a process for reading. The file gives access to that memory as long as the
+    /// process runs the same program, and to no other memory; reading it may block.
     pub fn open_memory(&self, pid: u32) -> Result<File, Reason> {
         self.file(&Request::OpenMemory { pid })
     }

@@ -24,16 +24,7 @@ const FILES: [u32; 5] = [13, 14, 15, 15, 16];
 
 /// Applies it to the calling thread, for good. An error if the kernel has no Landlock.
 pub fn deny_all() -> io::Result<()> {
-    // SAFETY: with this flag it takes no memory.
-    let version = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<Handled>(),
-            0,
-            VERSION,
-        )
-    };
-    let version = usize::try_from(version).map_err(|_| io::Error::last_os_error())?;
+    let version = version()?;
     let known = version.clamp(1, FILES.len());
     let handled = Handled {
         files: (1 << FILES[known - 1]) - 1,
@@ -71,23 +62,23 @@ pub fn deny_all() -> io::Result<()> {
     result
 }
 
+/// Returns the version of Landlock in the kernel. An error if the kernel has no Landlock.
+fn version() -> io::Result<usize> {
+    // SAFETY: with this flag it takes no memory.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<Handled>(),
+            0,
+            VERSION,
+        )
+    };
+    usize::try_from(version).map_err(|_| io::Error::last_os_error())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Whether the kernel keeps signals within a domain.
-    fn has_scopes() -> bool {
-        // SAFETY: with this flag it takes no memory.
-        let version = unsafe {
-            libc::syscall(
-                libc::SYS_landlock_create_ruleset,
-                std::ptr::null::<Handled>(),
-                0,
-                VERSION,
-            )
-        };
-        version >= 6
-    }
 
     #[test]
     fn nothing_with_a_path_can_be_opened_and_what_is_open_can_be_read() {
@@ -103,7 +94,8 @@ mod tests {
             // `kill -0` of a process outside of the domain, since Linux 6.12.
             let parent = rustix::process::getppid().expect("one");
             let refused = rustix::process::test_kill_process(parent).is_err();
-            assert!(refused || !has_scopes(), "a signal has left the domain");
+            let has_scopes = version()? >= 6;
+            assert!(refused || !has_scopes, "a signal has left the domain");
             Ok(())
         };
         match std::thread::spawn(run).join().expect("no panic") {

@@ -220,7 +220,7 @@ pub fn read(
             .iter()
             .zip(found)
             .for_each(|(code, found)| code.came(found)),
-        Err(reason) => wanted.iter().for_each(|code| code.came(Err(reason))),
+        Err(reason) => are_missing(wanted, reason),
     }
 }
 

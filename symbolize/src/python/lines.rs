@@ -3,7 +3,7 @@
 use super::layout::LineTable;
 use crate::wire::{Taken, put_u32};
 
-/// The encoding of an instruction without a line. No source text has so many lines.
+/// The encoding of an instruction without a line. No source text has a line with this number.
 const NO_LINE: u32 = u32::MAX;
 
 /// Maximum number of places at which lines begin: a table has at most 1 MiB, and an entry of it has
