@@ -15,10 +15,14 @@ use crate::snapshot::Span;
 use std::time::{Duration, Instant};
 
 /// Resolution of the times of samples.
-const STEP_NS: u64 = 10_000_000;
+pub const STEP_NS: u64 = 10_000_000;
 
 /// How often the screen is refreshed in the first seconds, while names are still coming in.
 const EARLY_REFRESH: Duration = Duration::from_millis(200);
+/// How much sooner a snapshot of a screen may come, if that is a twentieth of the time between two or
+/// less: on an idle machine samples come once a second, and a snapshot just before them would show
+/// old ones.
+const SOONER: Duration = Duration::from_millis(50);
 /// Duration of the first seconds.
 pub const EARLY: Duration = Duration::from_secs(3);
 
@@ -144,18 +148,14 @@ impl SnapshotClock {
     /// Returns the snapshot of a screen, if the last one is as old as the refresh interval, which
     /// is shorter in the first seconds.
     fn live_due(&mut self, state: &ClockInput, span: Span, refresh: Duration) -> Option<Due> {
-        let is_early = self.started.elapsed() < EARLY;
-        let refresh = if is_early {
-            refresh.min(EARLY_REFRESH)
-        } else {
-            refresh
-        };
+        let refresh = self.refresh(refresh);
         let progress = match (state.has_samples, state.has_names) {
             (_, true) => Progress::Names,
             (true, false) => Progress::Samples,
             (false, false) => Progress::Nothing,
         };
-        let is_fresh = |published: Instant| published.elapsed() < refresh;
+        let is_fresh =
+            |published: Instant| published.elapsed() + SOONER.min(refresh / 20) < refresh;
         if progress <= self.shown && self.published.is_some_and(is_fresh) {
             return None;
         }
@@ -219,6 +219,28 @@ impl SnapshotClock {
             end_ns: end - 1,
             window: Duration::from_nanos(end - start),
         })
+    }
+
+    /// Returns the time until the next snapshot of a screen is due. Reports are due when their samples
+    /// have arrived, at any time.
+    pub fn time_to_next(&self) -> Duration {
+        match (&self.schedule, self.published) {
+            (Schedule::Live { refresh, .. }, Some(published)) => {
+                self.refresh(*refresh).saturating_sub(published.elapsed())
+            }
+            (Schedule::Live { .. }, None) => Duration::ZERO,
+            (Schedule::Reports { .. }, _) => Duration::MAX,
+        }
+    }
+
+    /// Returns the time between two snapshots of a screen, which is shorter in the first seconds.
+    fn refresh(&self, refresh: Duration) -> Duration {
+        let is_early = self.started.elapsed() < EARLY;
+        if is_early {
+            refresh.min(EARLY_REFRESH)
+        } else {
+            refresh
+        }
     }
 
     /// Whether everything up to that time was reported.
@@ -307,6 +329,33 @@ mod tests {
             !is_due(true, true),
             "later names come with the next refresh"
         );
+    }
+
+    #[test]
+    fn a_screen_need_not_wait_for_the_last_part_of_its_time() {
+        let refresh = Duration::from_secs(100);
+        let mut clock = SnapshotClock::new(Schedule::Live {
+            window: Span::Seconds(10),
+            refresh,
+        });
+        clock.started -= EARLY;
+        assert_eq!(clock.time_to_next(), Duration::ZERO, "the first one");
+        assert!(clock.due(&state(9 * SECOND)).is_some());
+        let to_next = clock.time_to_next();
+        assert!(!to_next.is_zero() && to_next <= refresh, "{to_next:?}");
+        for (sooner, is_due) in [(Duration::from_secs(1), false), (SOONER, true)] {
+            clock.published = Instant::now().checked_sub(refresh - sooner);
+            assert_eq!(
+                clock.due(&state(9 * SECOND)).is_some(),
+                is_due,
+                "{sooner:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_report_is_due_when_its_samples_come_and_not_at_a_time() {
+        assert_eq!(reports(None).time_to_next(), Duration::MAX);
     }
 
     #[test]

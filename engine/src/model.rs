@@ -28,7 +28,7 @@ use crate::clock::{ClockInput, Due, SnapshotClock};
 use crate::governor::{Budget, Governor};
 use crate::probes::ProbeOrder;
 use crate::process_end::fields_behind_name;
-use crate::sampler::{News, Wish};
+use crate::sampler::{News, Wish, Wishes};
 use crate::settings::{Command, LineReading, Rows, Schedule, Settings};
 use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot, Source, Waited};
 use crate::users::Users;
@@ -37,7 +37,8 @@ use course::Course;
 use faults::Patience;
 use happening::Happenings;
 use modules::Modules;
-use probe::channel::{Receiver, RecvTimeoutError, Sender};
+use probe::alarm::Alarm;
+use probe::channel::Receiver;
 use probe::{Batch, ProcessInfo, SourceInfo};
 use probing::Probing;
 use profile::{Cancel, Metric, Query, Report, Store, TimeRange, View};
@@ -49,11 +50,11 @@ use std::time::{Duration, Instant};
 use waiting::Waiting;
 use workers::Workers;
 
-/// How long the model sleeps when nothing comes in and nothing is urgent: the longest time that a
-/// command waits. Samples arrive about as often.
-const NAP: Duration = Duration::from_millis(100);
+/// How long the model sleeps when no message comes and nothing is due: debug files that were fetched
+/// and counts of probes come without a message.
+const NAP: Duration = Duration::from_secs(1);
 
-/// How long it sleeps while names or results of probes are expected.
+/// How long it sleeps while names or results of probes are expected, which come without a message.
 const SHORT_NAP: Duration = Duration::from_millis(50);
 
 /// Receives a snapshot; returns whether more are wanted.
@@ -62,6 +63,7 @@ type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
 /// The model of one run; [`Model::run`] is its thread.
 pub struct Model {
     settings: Settings,
+    wishes: Wishes,
     /// Called with each snapshot.
     publish: Publish,
     clock: SnapshotClock,
@@ -90,9 +92,9 @@ pub struct Model {
 
 impl Model {
     /// Creates the model; it sends its requests to the sampler through `wishes`.
-    pub fn new(settings: Settings, wishes: Sender<Wish>, publish: Publish) -> Self {
+    pub fn new(settings: Settings, wishes: Wishes, publish: Publish) -> Self {
         let probing = Probing::new(wishes.clone(), settings.reach.clone());
-        let sampling = Sampling::new(&settings, wishes);
+        let sampling = Sampling::new(&settings, wishes.clone());
         let mut store = Store::new(settings.limits);
         Self {
             clock: SnapshotClock::new(settings.schedule.clone()),
@@ -109,28 +111,28 @@ impl Model {
             probing,
             governor: None,
             last: None,
+            wishes,
             settings,
             publish,
         }
     }
 
-    /// Runs the loop of the model thread. Returns when `stop` is set, when the receivers of
-    /// snapshots are gone, when all reports are made, or when making them panics again and again.
-    pub fn run(&mut self, news: &Receiver<News>, commands: &Receiver<Command>, stop: &AtomicBool) {
+    /// Runs the loop of the model thread. The alarm rings when there is a message, or `stop` was set.
+    /// Returns when `stop` is set, when the receivers of snapshots are gone, when all reports are
+    /// made, or when making them panics again and again.
+    pub fn run(
+        &mut self,
+        news: &Receiver<News>,
+        commands: &Receiver<Command>,
+        alarm: &Alarm,
+        stop: &AtomicBool,
+    ) {
         let mut patience = Patience::default();
         while !stop.load(Ordering::Relaxed) {
-            let nap = if self.is_waiting() { SHORT_NAP } else { NAP };
-            let first = match news.recv_timeout(nap) {
-                Ok(news) => Some(news),
-                Err(RecvTimeoutError::Timeout) => None,
-                // The screen continues to show what there is.
-                Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep(nap);
-                    None
-                }
-            };
-            // Everything that has accumulated is one step: only the newest state is shown.
-            for news in first.into_iter().chain(news.try_iter()) {
+            alarm.wait(self.nap());
+            // Everything that has accumulated is one step: only the newest state is shown. If the
+            // sampler has ended, the screen continues to show what there is.
+            for news in news.try_iter() {
                 self.handle_news(news);
             }
             let turn = faults::catch("making a report", || self.take_turn(commands));
@@ -145,6 +147,15 @@ impl Model {
                     return;
                 }
             }
+        }
+    }
+
+    /// How long to sleep unless a message comes.
+    fn nap(&self) -> Duration {
+        if self.is_waiting() {
+            SHORT_NAP
+        } else {
+            NAP.min(self.clock.time_to_next())
         }
     }
 
@@ -291,7 +302,11 @@ impl Model {
                 let symbolizer = self.workers.symbolizer();
                 self.probing.order(order, &self.modules, symbolizer);
             }
-            Command::Finish => self.course.finish(),
+            Command::Finish => {
+                self.course.finish();
+                // If the sampler has ended, everything is here already.
+                _ = self.wishes.send(Wish::Read);
+            }
             Command::Output(lines) => self.course.add_output(lines),
         }
     }

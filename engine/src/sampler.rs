@@ -1,16 +1,17 @@
 //! The *sampler* thread: it owns the source of samples and never waits for names, files or the
 //! store.
 
+use crate::beat::Beat;
 use crate::probes::Message;
+use crate::settings::Schedule;
+use crate::waking::Waking;
 use faults::Patience;
+use probe::alarm::Alarm;
 use probe::channel::{Receiver, Sender, SyncSender};
 use probe::{Batch, Source};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Maximum time between two readings of the source; it is read earlier when much happens. The ring
-/// holds samples of seconds.
-const DRAIN: Duration = Duration::from_millis(100);
 
 /// Creates the source, on the thread that will read it. The error is the whole sentence for the
 /// user.
@@ -26,7 +27,12 @@ pub enum Wish {
     Calls(Sender<Message>),
     /// The first probes are in place, or have been refused: the command may run.
     Ready,
+    /// Read the source now.
+    Read,
 }
+
+/// Sends requests to the sampler.
+pub type Wishes = Waking<Sender<Wish>>;
 
 /// Maximum time that a command is held back until the first probes are in place.
 const HELD_MAX: Duration = Duration::from_secs(10);
@@ -88,15 +94,24 @@ pub enum News {
     Failed(String),
 }
 
+/// What the sampler thread is connected with.
+pub struct Ends {
+    /// Leads to the model.
+    pub news: Waking<SyncSender<News>>,
+    /// Requests of the model.
+    pub wishes: Receiver<Wish>,
+    /// Rings when there is a request, or `stop` was set.
+    pub alarm: Arc<Alarm>,
+    /// Set at the end of the run.
+    pub stop: Arc<AtomicBool>,
+    /// When reports are made.
+    pub schedule: Schedule,
+}
+
 /// Runs the sampler thread: creates the source, reads it until `stop` is set or the source fails,
 /// and sends the results to the model.
-pub fn sample(
-    make_source: MakeSource,
-    mut ready: Ready,
-    news: &SyncSender<News>,
-    wishes: &Receiver<Wish>,
-    stop: &AtomicBool,
-) {
+pub fn sample(make_source: MakeSource, mut ready: Ready, ends: &Ends) {
+    let Ends { news, wishes, .. } = ends;
     let made = faults::catch("starting to sample", make_source);
     let mut source = match made.unwrap_or_else(|fault| Err(fault.to_string())) {
         Ok(source) => source,
@@ -106,19 +121,23 @@ pub fn sample(
             return;
         }
     };
+    source.wake_by(Arc::clone(&ends.alarm));
     // Determined here: a later time would make the first samples look older than the beginning.
+    let at_ns = probe::now_ns();
+    let beat = Beat::new(&ends.schedule, at_ns);
     let started = News::Started {
         info: source.info(),
-        at_ns: probe::now_ns(),
+        at_ns,
     };
     if news.send(started).is_err() {
         return;
     }
     let mut patience = Patience::default();
-    while !stop.load(Ordering::Relaxed) {
+    while !ends.stop.load(Ordering::Relaxed) {
         ready.run_if_due();
         let mut rate = None;
         let mut wants_waits = false;
+        let mut is_hurried = false;
         for wish in wishes.try_iter() {
             match wish {
                 // Of several requests the last one counts.
@@ -135,6 +154,7 @@ pub fn sample(
                     }
                 }
                 Wish::Ready => ready.held_until = None,
+                Wish::Read => is_hurried = true,
             }
         }
         // Samples that are read from here on may still have been taken before: their times tell.
@@ -165,7 +185,12 @@ pub fn sample(
         }
         // What was read in a turn before a panic is lost; the ring and the lists of processes are
         // not affected.
-        let polled = faults::catch("taking samples", || source.poll(DRAIN));
+        let wait = if is_hurried {
+            Duration::ZERO
+        } else {
+            beat.wait(probe::now_ns())
+        };
+        let polled = faults::catch("taking samples", || source.poll(wait));
         let next = match patience.take(polled) {
             Ok(Some(Ok(batch))) => News::Batch(Box::new(batch)),
             Ok(None) => continue,

@@ -1,12 +1,12 @@
 //! Work done *aside*: on a thread of its own, because it may block on a target and its caller must
 //! not wait.
 
+use crate::alarm::Alarm;
 use crate::channel::{Receiver, Sender, channel};
 use crate::confine::{self, Duty};
 use crate::shares::FairQueue;
-use rustix::event::{EventfdFlags, eventfd};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -32,8 +32,8 @@ impl<Work, Answer> AsFd for Aside<Work, Answer> {
 struct Shared<Work> {
     queue: Mutex<Queue<Work>>,
     wake: Condvar,
-    /// An eventfd that counts finished work.
-    done: OwnedFd,
+    /// Rings when work is finished.
+    done: Alarm,
 }
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<Work: Send + 'static, Answer: Send + 'static> Aside<Work, Answer> {
                 is_closed: false,
             }),
             wake: Condvar::new(),
-            done: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            done: Alarm::new()?,
         });
         let (sender, answers) = channel();
         let theirs = shared.clone();
@@ -78,8 +78,7 @@ impl<Work: Send + 'static, Answer: Send + 'static> Aside<Work, Answer> {
 
     /// Takes the answers that are ready, and resets the descriptor.
     pub fn answers(&self) -> impl Iterator<Item = Answer> {
-        // It fails if no work was finished.
-        _ = rustix::io::read(&self.shared.done, &mut [0; 8]);
+        self.shared.done.silence();
         self.answers.try_iter()
     }
 
@@ -114,8 +113,7 @@ impl<Work> Shared<Work> {
             if answer.is_some_and(|answer| answers.send(answer).is_err()) {
                 return;
             }
-            // Writing fails if the counter is full, which is readable all the same.
-            _ = rustix::io::write(&self.done, &1u64.to_ne_bytes());
+            self.done.ring();
         }
     }
 

@@ -1,5 +1,6 @@
 //! The source that samples with BPF.
 
+use crate::alarm::Alarm;
 use crate::clocks::{Clocks, SETTLED_NS};
 use crate::decode::decode;
 use crate::error::Error;
@@ -8,12 +9,13 @@ use crate::events::happening::{Happening, Happenings, Told};
 use crate::events::wait::Waits;
 use crate::events::{Event, tick};
 use crate::files;
+use crate::idle::IdleWatch;
 use crate::loader::{self, HappeningProgram, Settings};
 use crate::open_waits::OpenWaits;
 use crate::privilege::Rights;
 use crate::python::Python;
 use crate::sample::{Batch, Counters};
-use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
+use crate::source::{DRAIN, EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{Limits, TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::{FilterMaps, Targets};
@@ -25,7 +27,11 @@ use aya::maps::{MapData, PerCpuArray, RingBuf};
 use probe_ebpf::limits::{RING_BYTES, USER_FRAMES_MAX};
 use probe_ebpf::settings::counter;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Maximum time between two looks at the rings while nothing happens.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// What to sample, and how.
 #[derive(Debug, Clone)]
@@ -81,6 +87,9 @@ pub struct BpfSource {
     clocks: Clocks,
     samples: RingBuf<MapData>,
     wakeup: Wakeup,
+    /// Ends a wait from another thread. `None`: no wait is long.
+    alarm: Option<Arc<Alarm>>,
+    idle: IdleWatch,
     counters: PerCpuArray<MapData, u64>,
     timeline: Timeline,
     undecodable: u64,
@@ -88,6 +97,8 @@ pub struct BpfSource {
     verified: Vec<(&'static str, u32)>,
     waits: Option<Followed>,
     happenings: Option<Happenings>,
+    /// Whether programs of probes are loaded.
+    has_calls: bool,
     target: Target,
     loaded: loader::Object,
 }
@@ -146,6 +157,8 @@ impl BpfSource {
         let mut source = Self {
             clocks,
             wakeup,
+            alarm: None,
+            idle: IdleWatch::default(),
             samples: loaded.samples,
             counters: loaded.counters,
             timeline: Timeline::new(targets, unwinding).with_python(Python::new(loaded.python)),
@@ -161,6 +174,7 @@ impl BpfSource {
             verified: loaded.verified,
             waits: None,
             happenings,
+            has_calls: false,
             target: config.target.clone(),
             loaded: loaded.object,
         };
@@ -207,6 +221,7 @@ impl BpfSource {
     /// Their samples come together with those of the clock.
     pub fn take_calls(&mut self) -> Result<Calls, Error> {
         let loaded = self.loaded.load_calls()?;
+        self.has_calls = true;
         self.info.notes.extend(loaded.notes);
         self.verified.extend(loaded.verified);
         Calls::new(loaded.maps).map_err(Error::Uprobes)
@@ -217,22 +232,56 @@ impl BpfSource {
         self.clocks.len()
     }
 
-    fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
-        let ring = std::iter::once(self.wakeup.as_fd());
+    /// Waits once. Returns whether it has to be followed by a turn, whatever was read: the alarm has
+    /// rung, or a program was executed.
+    fn wait(&mut self, wait: Duration) -> Result<bool, SourceError> {
+        let alarm = self.alarm.clone();
+        let wakeup = &self.wakeup;
         let answers = self.timeline.answers();
         // While processes start all the time, the sampler is not woken up for each of them.
         let is_quiet = self.timeline.is_quiet();
         self.clocks
             .turn_while(Instant::now() + wait, |clocks, time| {
                 let bells = is_quiet.then(|| clocks.bells()).into_iter().flatten();
-                let buffers = ring.clone().chain(clocks.sidebands()).chain(bells);
+                let own = alarm.iter().map(|alarm| alarm.as_fd());
+                let own = std::iter::once(wakeup.as_fd()).chain(own);
+                let buffers = own.chain(clocks.sidebands()).chain(bells);
                 wait_for_any(buffers, answers, time)
             })?;
         self.wakeup.clear();
-        if self.clocks.have_rung() && is_quiet {
+        let is_called = self.alarm.as_ref().is_some_and(|alarm| alarm.silence());
+        let is_executed = self.clocks.have_rung() && is_quiet;
+        if is_executed {
             self.timeline.expect_processes();
         }
-        Ok(())
+        Ok(is_called || is_executed)
+    }
+
+    /// Waits until there is something, but no longer than `wait`, and reads both rings; returns the time
+    /// until which they were read. What was not there for a while does not wake the sampler when it
+    /// comes, so that a long wait is one of looks.
+    fn rest(&mut self, wait: Duration) -> Result<u64, SourceError> {
+        let end = Instant::now() + wait;
+        loop {
+            let look_at = end.min(Instant::now() + LOOK);
+            let is_called = self.wait(look_at.saturating_duration_since(Instant::now()))?;
+            let is_over = look_at >= end || Instant::now() < look_at;
+            let settled_ns = self.drain();
+            if is_called || is_over || self.timeline.has_records() {
+                return Ok(settled_ns);
+            }
+        }
+    }
+
+    /// Whether a wait may be long while nothing happens: not if its end would come late to a user who
+    /// waits for a process to end or for the first call of a function, nor if threads that wait have
+    /// to be looked at.
+    fn may_rest(&self) -> bool {
+        self.alarm.is_some()
+            && self.waits.is_none()
+            && self.happenings.is_none()
+            && !self.has_calls
+            && self.timeline.targets().alive().is_none()
     }
 
     /// Reads both rings; the side band first, so that no sample is newer than what is known about
@@ -254,21 +303,33 @@ impl BpfSource {
         values.map_or(0, |values| values.iter().sum())
     }
 
-    fn count(&self) -> Counters {
+    /// Returns a total that the program of an event besides time counts.
+    fn total_of_happenings(&self, slot: u32) -> u64 {
+        let counted = self.happenings.as_ref().map(|_| self.total(slot));
+        counted.unwrap_or_default()
+    }
+
+    /// Reads the program's counters. Each of them takes a system call.
+    fn count(&self, batch: &mut Batch) {
         let unwanted = self.timeline.unwanted();
-        let [taken, lost] = [
-            [counter::TAKEN, counter::HAPPENINGS_TAKEN],
-            [counter::LOST, counter::HAPPENINGS_LOST],
-        ]
-        .map(|slots| slots.map(|slot| self.total(slot)).iter().sum::<u64>());
-        Counters {
+        let taken =
+            self.total(counter::TAKEN) + self.total_of_happenings(counter::HAPPENINGS_TAKEN);
+        batch.lost_by_cpu = self.lost_by_cpu();
+        let lost = batch
+            .lost_by_cpu
+            .iter()
+            .map(|(_, samples)| samples)
+            .sum::<u64>()
+            + self.total_of_happenings(counter::HAPPENINGS_LOST);
+        batch.counters = Counters {
             // Samples that were filtered late are not wanted, and do not count.
             taken: taken - unwanted.min(taken),
             lost: lost + self.undecodable,
             filtered: self.total(counter::FILTERED) + unwanted,
             events_lost: self.timeline.events_lost(),
-            kernel_ns: self.total(counter::SPENT_NS) + self.total(counter::HAPPENINGS_SPENT_NS),
-        }
+            kernel_ns: self.total(counter::SPENT_NS)
+                + self.total_of_happenings(counter::HAPPENINGS_SPENT_NS),
+        };
     }
 
     /// Returns the program's counts of the event besides time. How often it happened is read last,
@@ -297,16 +358,20 @@ impl Source for BpfSource {
 
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError> {
         let scanning = self.timeline.read_some_processes();
-        let wait = self.timeline.next_turn(wait);
-        self.wait(if scanning { Duration::ZERO } else { wait })?;
-        let settled_ns = self.drain();
+        let wait = self.timeline.next_turn(if self.may_rest() {
+            wait
+        } else {
+            wait.min(DRAIN)
+        });
+        let settled_ns = self.rest(if scanning { Duration::ZERO } else { wait })?;
         let mut batch = Batch::default();
         self.timeline.replay(settled_ns, &mut batch);
-        batch.counters = self.count();
-        batch.lost_by_cpu = self.lost_by_cpu();
+        self.count(&mut batch);
         let is_new_second = self.timeline.keep_house();
         if is_new_second {
             self.clocks.follow_hotplug();
+            let is_idle = self.idle.was_idle(self.clocks.online());
+            self.clocks.set_idle(is_idle);
         }
         if let Some(happenings) = &self.happenings {
             batch.happened = happenings.happened(|| self.told());
@@ -324,6 +389,10 @@ impl Source for BpfSource {
             }
         }
         Ok(batch)
+    }
+
+    fn wake_by(&mut self, alarm: Arc<Alarm>) {
+        self.alarm = Some(alarm);
     }
 
     fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError> {

@@ -107,6 +107,16 @@ impl Clocks {
         self.sampled().try_for_each(|pair| pair.set_rate(rate_hz))
     }
 
+    /// Says whether the machine is idle: clocks are restarted less often then.
+    pub fn set_idle(&mut self, is_idle: bool) {
+        self.turns.set_idle(is_idle);
+    }
+
+    /// Number of online CPUs, sampled or not.
+    pub fn online(&self) -> usize {
+        self.cpus.len()
+    }
+
     /// Restarts the clocks of a CPU when it is its turn. Calls `wait` with the time to wait, until
     /// the time `until`.
     pub fn turn_while<E>(

@@ -12,6 +12,7 @@
 
 #![warn(missing_docs)]
 
+pub mod alarm;
 mod aside;
 pub mod ask_kernel;
 pub mod bpf;
@@ -33,6 +34,7 @@ mod family;
 pub mod features;
 pub mod files;
 pub mod helper;
+mod idle;
 mod ids;
 pub mod kernel_symbols;
 mod lineage;
@@ -75,6 +77,7 @@ mod wakeup;
 
 pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;
+pub use clocks::SETTLED_NS;
 pub use error::Error;
 pub use events::happening::{Happened, Happening};
 pub use events::wait::{
@@ -92,7 +95,7 @@ pub use sample::{
     Batch, Counters, Ending, Frame, KeptWalk, Missing, Module, ModuleKind, OverShare, ProcessInfo,
     PythonName, PythonNames, PythonStats, Sample, Scarce, TableStats, WalkCheck,
 };
-pub use source::{EngineKind, RateError, Source, SourceError, SourceInfo};
+pub use source::{DRAIN, EngineKind, RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};
 pub use time::now_ns;
 

@@ -22,7 +22,7 @@ use crate::open_waits::OpenWaits;
 use crate::python::{Python, PythonMaps};
 use crate::ring::Ring;
 use crate::sample::{Batch, Counters};
-use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
+use crate::source::{DRAIN, EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::Targets;
@@ -317,7 +317,7 @@ impl Source for PerfSource {
 
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError> {
         let scanning = self.timeline.read_some_processes();
-        let wait = self.timeline.next_turn(wait);
+        let wait = self.timeline.next_turn(wait.min(DRAIN));
         let wait = if scanning { Duration::ZERO } else { wait };
         self.wait(wait)?;
         let settled_ns = self.drain();

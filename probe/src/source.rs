@@ -1,10 +1,12 @@
 //! The interface of sources of samples. No code above this crate depends on which source runs.
 
+use crate::alarm::Alarm;
 use crate::events::call::Calls;
 use crate::sample::Batch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The kind of source, as selected by `--engine`.
@@ -43,14 +45,22 @@ pub struct SourceInfo {
     pub notes: Vec<String>,
 }
 
+/// Maximum time between two readings of a source while samples come; it is read earlier when much
+/// happens. Its buffers hold samples of seconds.
+pub const DRAIN: Duration = Duration::from_millis(100);
+
 /// A stream of samples.
 pub trait Source: Send {
     /// Returns its description and its limits.
     fn info(&self) -> SourceInfo;
 
     /// Returns everything that happened since the last call, in order of time. Waits up to `wait`
-    /// for more, and returns earlier when a buffer fills up.
+    /// for more if nothing happens, and [`DRAIN`] otherwise; returns earlier when a buffer fills up.
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError>;
+
+    /// Has an alarm end waits. Without one, and by sources that are not able to do so, no wait is
+    /// longer than [`DRAIN`].
+    fn wake_by(&mut self, _alarm: Arc<Alarm>) {}
 
     /// Changes the rate. Returns the time from which it is valid, on the clock of the samples. If
     /// this fails, the rate is unchanged.
@@ -124,10 +134,11 @@ fn wait_for(descriptors: &mut [PollFd<'_>], wait: Duration) -> Result<(), Source
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(SourceError(format!("poll: {error}"))),
     }
-    // The event of a task that has ended is always ready, but has no data.
+    // The event of a task that has ended is always ready, but has no data. Nothing else ends this
+    // sleep, so that it is short.
     let is_hung_up = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::HUP);
     if descriptors.iter().any(is_hung_up) && !descriptors.iter().any(is_readable) {
-        std::thread::sleep(wait.saturating_sub(begun.elapsed()));
+        std::thread::sleep(wait.min(DRAIN).saturating_sub(begun.elapsed()));
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ use crate::resolve::{Located, Resolver};
 use crate::sample::{Batch, Sample};
 use crate::short_lived;
 use crate::sideband::record::{Event, What};
+use crate::source::DRAIN;
 use crate::stack::StackCopy;
 use crate::startup::StartupScan;
 use crate::targets::Targets;
@@ -35,8 +36,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often ended processes are forgotten and unused memory is freed.
-const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// How often ended processes are forgotten and unused memory is freed: about once a second. It is a
+/// little less, as turns on an idle machine follow each other after a second.
+const HOUSEKEEPING: Duration = Duration::from_millis(900);
 
 /// How long a sample waits for its frames of Python: a busy process answers within milliseconds,
 /// and a malicious one may never answer.
@@ -97,6 +99,8 @@ pub struct Timeline {
     housekeeping: Instant,
     /// Time of the last event of a process.
     last_event: Instant,
+    /// Whether there were samples in the last turn.
+    is_sampled: bool,
     /// Until this time turns follow each other soon: first samples are expected, or a new process is
     /// expected to map files.
     expected_until: Instant,
@@ -126,6 +130,7 @@ impl Timeline {
             adopted_again: false,
             housekeeping: Instant::now(),
             last_event: Instant::now(),
+            is_sampled: false,
             expected_until: Instant::now() + FIRST_EXPECTED_FOR,
         }
     }
@@ -197,6 +202,13 @@ impl Timeline {
         self.targets.wants_thread(pid, tid)
     }
 
+    /// Whether anything was read that was not handled yet.
+    pub fn has_records(&self) -> bool {
+        !self.waiting_samples.is_empty()
+            || !self.waiting_events.is_empty()
+            || !self.ended_threads.is_empty()
+    }
+
     /// Returns the number of samples that were read and not passed on yet.
     pub fn samples(&self) -> usize {
         self.waiting_samples.len()
@@ -228,6 +240,7 @@ impl Timeline {
         }
         self.mark_trampolines();
         let (mut events, samples) = self.take_settled(settled_ns);
+        self.is_sampled = !samples.is_empty() || !self.waiting_samples.is_empty();
         let read = samples.iter().chain(&self.waiting_samples);
         short_lived::drop_mappings(&mut events, read.map(|sample| sample.tgid));
         self.note_starting(&events, now_ns);
@@ -281,7 +294,8 @@ impl Timeline {
     ///
     /// - after [`STARTING_TURN`] in the first moments, and while a process is about to run Python or
     ///   a program was executed a moment ago;
-    /// - after [`LIVELY`] while something happens to processes, or samples are held.
+    /// - after [`LIVELY`] while something happens to processes, or samples are held;
+    /// - after [`DRAIN`] if there were samples in the last turn.
     ///
     /// When answers arrive, it is earlier still ([`Self::answers`]).
     pub fn next_turn(&self, wait: Duration) -> Duration {
@@ -290,6 +304,8 @@ impl Timeline {
             wait.min(STARTING_TURN)
         } else if self.is_lively() {
             wait.min(LIVELY)
+        } else if self.is_sampled {
+            wait.min(DRAIN)
         } else {
             wait
         }

@@ -4,10 +4,13 @@ use crate::process_end::{self, Watched};
 use crate::snapshot::TargetState;
 use probe::Batch;
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum number of lines of the started command's output that are kept.
 const OUTPUT_LINES_MAX: usize = 1000;
+
+/// How long a run that the user has ended waits for the sampler's last batch.
+const LAST_BATCH_WAIT: Duration = Duration::from_millis(200);
 
 /// The state of the target and of the run.
 #[derive(Default)]
@@ -17,8 +20,10 @@ pub struct Course {
     watched: Option<Watched>,
     /// The end of the target. It takes effect when the samples up to then have arrived.
     end: Option<End>,
-    /// Whether the user ended the run, and is waiting.
-    is_finishing: bool,
+    /// Since when the user, who ended the run, is waiting; `None`: the run continues.
+    finishing_since: Option<Instant>,
+    /// Whether everything has been read that happened until then, as far as it was waited for.
+    is_finished: bool,
     /// The last lines that the started command printed.
     output: VecDeque<String>,
     /// When sampling began, on the clock of the samples.
@@ -68,9 +73,9 @@ impl Course {
         });
     }
 
-    /// Ends the run now.
+    /// Ends the run with the next batch, which the sampler was asked for.
     pub fn finish(&mut self) {
-        self.is_finishing = true;
+        self.finishing_since.get_or_insert_with(Instant::now);
     }
 
     /// Whether there are any samples.
@@ -80,7 +85,7 @@ impl Course {
 
     /// Whether the user has ended the run ([`Course::finish`]).
     pub fn is_finishing(&self) -> bool {
-        self.is_finishing
+        self.finishing_since.is_some()
     }
 
     /// Appends output of the started command; only the newest lines are kept.
@@ -94,10 +99,11 @@ impl Course {
     /// stands still, so that its last samples stay in the window.
     pub fn advance(&mut self, batch: &Batch) {
         self.has_samples |= !batch.samples.is_empty();
-        if self.target != TargetState::Running || self.is_finishing {
+        if self.target != TargetState::Running || self.is_finished {
             return;
         }
         self.complete_until_ns = batch.complete_until_ns;
+        self.is_finished = self.is_finishing();
         if batch.targets_alive == Some(0) && self.end.is_none() {
             // Earlier samples may still arrive: the end takes effect when everything up to now has
             // arrived.
@@ -108,8 +114,12 @@ impl Course {
         }
     }
 
-    /// Records the end of the target, `scope`, once all its samples have arrived.
+    /// Records the end of the target, `scope`, once all its samples have arrived, and the end of the
+    /// run if the last batch did not come in time.
     pub fn notice_end(&mut self, scope: &str) {
+        self.is_finished |= self
+            .finishing_since
+            .is_some_and(|since| since.elapsed() >= LAST_BATCH_WAIT);
         let has_ended = matches!(self.target, TargetState::Exited { .. });
         let is_in = |end: &mut End| end.at_ns <= self.complete_until_ns;
         if let Some(end) = self.end.take_if(|end| has_ended || is_in(end))
@@ -127,7 +137,7 @@ impl Course {
 
     /// Whether no more samples will come. The target of a run that is interrupted continues.
     pub fn is_over(&self) -> bool {
-        self.is_finishing || !matches!(self.target, TargetState::Starting | TargetState::Running)
+        self.is_finished || !matches!(self.target, TargetState::Starting | TargetState::Running)
     }
 
     /// Why the source stopped by itself; `None` if it did not.
@@ -161,5 +171,42 @@ impl Course {
     /// Duration of the run so far, as far as its samples have arrived.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(complete_until_ns: u64) -> Batch {
+        Batch {
+            complete_until_ns,
+            ..Batch::default()
+        }
+    }
+
+    #[test]
+    fn a_run_that_the_user_ends_has_one_more_batch() {
+        let mut course = Course::of(&[]);
+        course.begin(1);
+        course.advance(&batch(10));
+        course.finish();
+        course.notice_end("all");
+        assert!(course.is_finishing() && !course.is_over());
+        course.advance(&batch(20));
+        assert!(course.is_over());
+        // What comes after that is not of the run.
+        course.advance(&batch(30));
+        assert_eq!(course.complete_until_ns(), 20);
+    }
+
+    #[test]
+    fn a_batch_that_does_not_come_holds_no_end_up() {
+        let mut course = Course::of(&[]);
+        course.begin(1);
+        course.finish();
+        course.finishing_since = course.finishing_since.map(|since| since - LAST_BATCH_WAIT);
+        course.notice_end("all");
+        assert!(course.is_over());
     }
 }

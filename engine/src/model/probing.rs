@@ -6,8 +6,7 @@ use crate::probes::{
     Asked, Counted, Extent, Keeper, Message, News, OnCpu, ProbeOrder, ProbedFunction, Probes,
     Reach, Stack, cut_of,
 };
-use crate::sampler::Wish;
-use probe::channel::Sender;
+use crate::sampler::{Wish, Wishes};
 use profile::probes::ProbeLog;
 use profile::{Frame, ModuleId, ProcessId};
 use std::collections::HashMap;
@@ -18,7 +17,7 @@ use symbolize::Symbolizer;
 /// The probes of a run.
 pub struct Probing {
     /// Requests the probes of the source from the sampler.
-    wishes: Sender<Wish>,
+    wishes: Wishes,
     reach: Reach,
     /// The thread that owns the probes; started with the first order.
     keeper: Option<Keeper>,
@@ -40,7 +39,7 @@ pub struct Probing {
 
 impl Probing {
     /// Starts without probes. `wishes` leads to the sampler, which owns the source.
-    pub fn new(wishes: Sender<Wish>, reach: Reach) -> Self {
+    pub fn new(wishes: Wishes, reach: Reach) -> Self {
         Self {
             wishes,
             reach,

@@ -1,10 +1,9 @@
 //! How samples are taken: source, machine, rate.
 
 use crate::host;
-use crate::sampler::Wish;
+use crate::sampler::{Wish, Wishes};
 use crate::settings::Settings;
 use crate::snapshot::{Sampler, Source};
-use probe::channel::Sender;
 use probe::{EngineKind, SourceInfo};
 use profile::{Host, Info, Rates};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ pub struct Sampling {
     /// The rate and its changes.
     rates: Rates,
     /// Sends requests to the sampler.
-    wanted: Sender<Wish>,
+    wanted: Wishes,
     /// Why the last requested rate is not used.
     rate_kept: Option<String>,
     /// Why requested waits are not counted.
@@ -31,7 +30,7 @@ pub struct Sampling {
 
 impl Sampling {
     /// Reads the description of the machine. The source is unknown until it starts.
-    pub fn new(settings: &Settings, wanted: Sender<Wish>) -> Self {
+    pub fn new(settings: &Settings, wanted: Wishes) -> Self {
         Self {
             host: Arc::new(host::read(&settings.cpus)),
             epoch_unix_ms: epoch_unix_ms(),

@@ -11,9 +11,8 @@ use crate::target::Target;
 use crate::values::Percent;
 use engine::snapshot::Snapshot;
 use engine::{
-    Command, Consent, Engine, FirstProbes, LineReading, MakeSource, Rows, Schedule, Settings,
+    Commands, Consent, Engine, FirstProbes, LineReading, MakeSource, Rows, Schedule, Settings,
 };
-use probe::channel::Sender;
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use probe::confine::{self, Duty};
 use probe::memory::room::Room;
@@ -24,7 +23,7 @@ use tokio::sync::oneshot;
 /// A running engine, and the command that it samples, if one was started.
 pub struct Sampling {
     pub engine: Engine,
-    pub commands: Sender<Command>,
+    pub commands: Commands,
     /// The target in words.
     pub scope: Arc<str>,
     /// Receives the result when the engine has let the command run.
@@ -108,18 +107,16 @@ pub fn start(
         schedule,
     };
     let (ready, started) = release_when_ready(held);
-    let (commands, received) = probe::channel::channel();
     let engine = Engine::start(
         settings,
         source(config, &target, sampler, calls, room),
         ready,
-        received,
         publish,
     )
     .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     Ok(Sampling {
+        commands: engine.commands().clone(),
         engine,
-        commands,
         scope: target.words,
         started,
     })

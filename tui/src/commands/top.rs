@@ -13,8 +13,7 @@ use crate::trace::StartTrace;
 use crate::{kept, plain, run, terminal};
 use engine::process_end;
 use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
-use engine::{Command, Consent, Schedule};
-use probe::channel::Sender;
+use engine::{Command, Commands, Consent, Schedule};
 use probe::child::{RunningCommand, StartError};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -226,7 +225,7 @@ fn say_goodbye(ended: &Ended, last: &Snapshot, is_command_ended: bool) {
 }
 
 /// Passes commands of the screen on to the engine, until either of them ends.
-async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Sender<Command>) {
+async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Commands) {
     while let Some(command) = controls.recv().await {
         if commands.send(command).is_err() {
             return;
@@ -238,7 +237,7 @@ async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Sende
 /// command if the user leaves the screen before that. Returns whether it did.
 async fn look_after(
     started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
-    commands: Sender<Command>,
+    commands: Commands,
     scope: Arc<str>,
     mut stopped: oneshot::Receiver<()>,
 ) -> Result<bool, Failure> {
@@ -300,7 +299,7 @@ async fn look_after(
 
 /// Sends each line of the command's output to the engine, without characters that a terminal acts
 /// on.
-async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
+async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Commands) {
     let mut reader = BufReader::new(pipe);
     let mut line = Vec::new();
     loop {

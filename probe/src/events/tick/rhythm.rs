@@ -6,8 +6,8 @@
 //!
 //! 1. their frequencies are drawn at random, and always add up to the rate `r`:
 //!    `f1 = r/2 (1 - u)`, `f2 = r/2 (1 + u)`, `u` in [`APART`];
-//! 2. at random moments, about four times a second ([`turn_ns`]), they are restarted with another
-//!    `u`.
+//! 2. at random moments, about four times a second ([`turn_ns`]; less often on an idle machine), they
+//!    are restarted with another `u`.
 //!
 //! ```text
 //!    began                      began anew
