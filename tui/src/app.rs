@@ -335,6 +335,18 @@ impl App {
         self.refresh(sort);
     }
 
+    /// Whether something changes soon with time alone: a notice is taken away or rows are sorted some
+    /// time after the last key, the screen is going to be frozen, or a file is written at some time.
+    pub fn waits_for_time(&self) -> bool {
+        !matches!(self.mode, Mode::Browse)
+            || !self.input.calm.was_read(self.now)
+            || matches!(&self.lines.detail, Detail::Notice(notice) if notice.is_passing())
+            || self.is_order_held()
+            || self.feed.freezing.is_coming()
+            || self.files.are_repeated()
+            || !self.input.ahead.is_empty()
+    }
+
     /// Replaces a notice that only confirmed a key some time ago by the selected row.
     fn drop_old_notice(&mut self) {
         if let Detail::Notice(notice) = &self.lines.detail

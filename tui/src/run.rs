@@ -26,7 +26,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep_until};
+use tokio::time::sleep_until;
 
 /// The threads that answer the questions of views.
 pub mod answers;
@@ -103,9 +103,11 @@ pub struct Ended {
 
 /// How long we wait after a signal for files that are still being written.
 const WRITING_WAIT: Duration = Duration::from_millis(300);
-/// Time between two ticks of the app. A tick updates what changes with time alone: the clock of the
-/// state line, and rows that wait to be sorted.
+/// Time between two ticks of the app while it waits for some time to pass: for rows to be sorted,
+/// for a notice to be taken away.
 const TICK_EVERY: Duration = Duration::from_millis(250);
+/// The same while nothing but the clock of the state line changes with time alone.
+const CALM_TICK_EVERY: Duration = Duration::from_secs(1);
 
 /// Shows the screen until it is left. The terminal is restored on return.
 pub async fn run(
@@ -239,11 +241,11 @@ impl Run {
     async fn turn(&mut self) -> io::Result<Exit> {
         self.draw()?;
         self.take_snapshot().await?;
-        let mut tick = interval(TICK_EVERY);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut ticked = Instant::now();
         loop {
             self.draw_if_due()?;
             let frame_at = self.frames.due_at();
+            let tick_at = ticked + self.tick_every();
             let woken = tokio::select! {
                 biased;
                 caught = self.signals.next() => Woken::Signal(caught),
@@ -251,13 +253,26 @@ impl Run {
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
                 answer = self.workers.answered() => Woken::Answer(answer),
                 event = self.writing.told() => Woken::Told(event),
-                _ = tick.tick() => Woken::Tick,
+                () = self.hang_up.noticed() => return Ok(Exit::TerminalLost),
+                () = sleep_until(tick_at.into()) => Woken::Tick,
                 written = self.frames.written() => Woken::Written(written?),
                 () = frame_due(frame_at) => Woken::FrameDue,
             };
+            if matches!(woken, Woken::Tick) {
+                ticked = Instant::now();
+            }
             if let Some(exit) = self.handle(woken).await? {
                 return Ok(exit);
             }
+        }
+    }
+
+    /// Returns the time between two ticks in the present state of the app.
+    fn tick_every(&self) -> Duration {
+        if self.app.waits_for_time() {
+            TICK_EVERY
+        } else {
+            CALM_TICK_EVERY
         }
     }
 

@@ -24,6 +24,13 @@ pub(super) struct Ahead {
     since: Duration,
 }
 
+impl Ahead {
+    /// Whether no key waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
 impl App {
     /// Handles a key, or lets it wait for the answer that it needs.
     pub(super) fn press_in_turn(&mut self, key: KeyEvent) -> Vec<Effect> {

@@ -31,6 +31,13 @@ struct FreezeLater {
     since: Option<Duration>,
 }
 
+impl Freezing {
+    /// Whether the screen will be frozen at some time.
+    pub fn is_coming(&self) -> bool {
+        self.later.is_some()
+    }
+}
+
 impl App {
     /// Freezes the screen this long after the first samples. `None` cancels that.
     pub fn freeze_after(&mut self, after: Option<Duration>) {

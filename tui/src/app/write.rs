@@ -33,6 +33,13 @@ pub struct Files {
     last_options: Options,
 }
 
+impl Files {
+    /// Whether a series of files is being written.
+    pub fn are_repeated(&self) -> bool {
+        self.repeat.is_some()
+    }
+}
+
 impl App {
     /// Opens the dialog for writing a file, or shows a notice that there is nothing to write.
     pub(super) fn open_write(&mut self) {

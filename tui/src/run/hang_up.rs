@@ -12,14 +12,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{process, thread};
+use tokio::sync::Notify;
 
-/// How long the loop has to notice it first; it checks four times a second.
+/// How long the loop has to end after this thread has told it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The thread that watches the terminal.
 #[derive(Debug)]
 pub struct HangUp {
     has_ended: Arc<AtomicBool>,
+    /// Tells the loop that the terminal is gone.
+    notice: Arc<Notify>,
 }
 
 impl HangUp {
@@ -27,6 +30,8 @@ impl HangUp {
     pub fn watch() -> io::Result<Self> {
         let has_ended = Arc::new(AtomicBool::new(false));
         let ended = has_ended.clone();
+        let notice = Arc::new(Notify::new());
+        let tell = notice.clone();
         let watch = move || {
             confine::thread(Duty::Waiting);
             let (keys, screen) = (io::stdin(), io::stdout());
@@ -44,6 +49,7 @@ impl HangUp {
                     Err(_) => return,
                 }
             }
+            tell.notify_one();
             thread::sleep(PATIENCE);
             if !ended.load(Ordering::SeqCst) {
                 // The exit status is the same as when the loop notices it.
@@ -52,7 +58,12 @@ impl HangUp {
             }
         };
         thread::Builder::new().name("hang-up".into()).spawn(watch)?;
-        Ok(Self { has_ended })
+        Ok(Self { has_ended, notice })
+    }
+
+    /// Waits until the terminal is gone.
+    pub async fn noticed(&self) {
+        self.notice.notified().await;
     }
 
     /// Marks the loop as ended, so that the thread does not end the process.
