@@ -29,6 +29,8 @@ impl RunStart {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arena {
     chunks: Vec<Arc<Vec<u32>>>,
+    /// Words that all chunks except the last one have room for: only the last one grows.
+    settled_words: usize,
 }
 
 impl Arena {
@@ -54,6 +56,7 @@ impl Arena {
             if self.chunks.len() >= CHUNKS_MAX {
                 return None;
             }
+            self.settled_words += self.last_words();
             self.chunks.push(Arc::default());
         }
         let last = self.chunks.len() - 1;
@@ -70,12 +73,16 @@ impl Arena {
 
     /// Takes all chunks out, so that the caller can write their live parts again one by one.
     pub(super) fn take_chunks(&mut self) -> Vec<Arc<Vec<u32>>> {
-        std::mem::take(&mut self.chunks)
+        std::mem::take(self).chunks
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let words: usize = self.chunks.iter().map(|chunk| chunk.capacity()).sum();
-        words * size_of::<u32>()
+        (self.settled_words + self.last_words()) * size_of::<u32>()
+    }
+
+    /// Words that the last chunk has room for.
+    fn last_words(&self) -> usize {
+        self.chunks.last().map_or(0, |chunk| chunk.capacity())
     }
 }
 
@@ -90,4 +97,32 @@ fn grow(chunk: &mut Arc<Vec<u32>>, more: usize) -> &mut Vec<u32> {
     let chunk = Arc::make_mut(chunk);
     growth::reserve(chunk, more);
     chunk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_support::Random;
+
+    #[test]
+    fn the_memory_is_that_of_all_chunks() {
+        let mut random = Random::new(3);
+        let mut arena = Arena::default();
+        // A view shares the last chunk, so that it is copied when it grows.
+        let mut view = arena.clone();
+        for step in 0..2_000 {
+            let words = vec![1; random.index(CHUNK_WORDS / 20)];
+            arena.push(&[&words]).expect("there is room");
+            if step % 37 == 0 {
+                view = arena.clone();
+            }
+            for arena in [&arena, &view] {
+                let words: usize = arena.chunks.iter().map(|chunk| chunk.capacity()).sum();
+                assert_eq!(arena.memory_bytes(), words * size_of::<u32>());
+            }
+        }
+        assert!(arena.chunks.len() > 10);
+        arena.take_chunks();
+        assert_eq!(arena.memory_bytes(), 0);
+    }
 }

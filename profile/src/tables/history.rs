@@ -37,6 +37,10 @@ pub(crate) struct History {
     /// Buckets by rising second; seconds without a sample have none.
     buckets: VecDeque<Arc<Bucket>>,
     samples: u64,
+    /// Memory of the columns of all buckets except the last one, which grows with nearly each
+    /// sample. It is kept, as the memory is asked for so often that adding up the buckets of a long
+    /// recording each time would take most of the time of reading it.
+    settled_bytes: usize,
 }
 
 /// The samples of one second, in the order in which they were added. All columns except weights and
@@ -98,11 +102,13 @@ impl History {
     /// bucket that is no longer the last may still grow.
     pub(crate) fn push(&mut self, sample: Sample, wait: WaitPart) {
         let second = sample.stamp / STAMPS_PER_SECOND;
-        let at = match self.buckets.back() {
-            Some(last) if last.second == second => self.buckets.len() - 1,
-            _ => self.find_or_open(second),
-        };
-        Arc::make_mut(&mut self.buckets[at]).push(sample, wait);
+        match self.buckets.back_mut() {
+            Some(last) if last.second == second => Arc::make_mut(last).push(sample, wait),
+            _ => {
+                let at = self.find_or_open(second);
+                self.change(at, |bucket| bucket.push(sample, wait));
+            }
+        }
         self.samples += 1;
     }
 
@@ -110,6 +116,9 @@ impl History {
     pub(crate) fn pop_oldest(&mut self) -> Option<Arc<Bucket>> {
         let bucket = self.buckets.pop_front()?;
         self.samples -= bucket.len() as u64;
+        if !self.buckets.is_empty() {
+            self.settled_bytes -= bucket.memory_bytes();
+        }
         Some(bucket)
     }
 
@@ -152,8 +161,8 @@ impl History {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let columns: usize = self.buckets.iter().map(|b| b.memory_bytes()).sum();
-        columns + self.buckets.capacity() * size_of::<Bucket>()
+        let last = self.buckets.back().map_or(0, |last| last.memory_bytes());
+        self.settled_bytes + last + self.buckets.capacity() * size_of::<Bucket>()
     }
 
     /// Returns the index of a second's bucket, which is created if there is none.
@@ -162,7 +171,11 @@ impl History {
         if self.buckets.get(at).is_none_or(|b| b.second != second) {
             // The bucket before is complete now, except for a few late samples.
             if let Some(before) = at.checked_sub(1) {
-                Arc::make_mut(&mut self.buckets[before]).shrink();
+                self.change(before, Bucket::shrink);
+            }
+            if at == self.buckets.len() {
+                // The bucket that was the last is not any more.
+                self.settled_bytes += self.buckets.back().map_or(0, |last| last.memory_bytes());
             }
             let bucket = Bucket {
                 second,
@@ -171,6 +184,18 @@ impl History {
             self.buckets.insert(at, Arc::new(bucket));
         }
         at
+    }
+
+    /// Changes a bucket, which is copied first if a view shares it.
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut Bucket)) {
+        // A copy may take less memory than the bucket did.
+        let before = self.buckets[at].memory_bytes();
+        let bucket = Arc::make_mut(&mut self.buckets[at]);
+        change(bucket);
+        let now = bucket.memory_bytes();
+        if at + 1 < self.buckets.len() {
+            self.settled_bytes = self.settled_bytes - before + now;
+        }
     }
 }
 
@@ -355,6 +380,36 @@ mod tests {
         let stamps = Stamps { first: 2, last: 9 };
         bucket.visit_waits(stamps, |sample, wait| seen.push((sample.stamp, wait)));
         assert_eq!(seen, [(2, wait), (3, WaitPart::NONE)]);
+    }
+
+    #[test]
+    fn the_memory_is_that_of_all_buckets() {
+        let mut random = test_support::Random::new(5);
+        let mut history = History::default();
+        // Views share buckets, so that some are copied when they change.
+        let mut views = Vec::new();
+        for step in 0..20_000_u64 {
+            let late_most = 1 << random.below(12);
+            let late = random.below(late_most);
+            let stamp = (step * 3).saturating_sub(late);
+            let wait = match random.below(50) {
+                0 => WaitPart::whole(7),
+                _ => WaitPart::NONE,
+            };
+            match random.below(500) {
+                0 => _ = history.pop_oldest(),
+                1 => views = vec![history.clone()],
+                _ => history.push(sample(stamp), wait),
+            }
+            for history in views.iter().chain([&history]) {
+                let columns = history.buckets().map(|bucket| bucket.memory_bytes());
+                let places = history.buckets.capacity() * size_of::<Bucket>();
+                assert_eq!(history.memory_bytes(), columns.sum::<usize>() + places);
+            }
+        }
+        while history.pop_oldest().is_some() {}
+        let places = history.buckets.capacity() * size_of::<Bucket>();
+        assert_eq!(history.memory_bytes(), places);
     }
 
     #[test]
