@@ -32,10 +32,11 @@ pub fn write_by(
         .tree(Direction::TopDown, by, &Cancel::new())
         .expect("nobody cancels it");
     let mut names: HashMap<NodeKind, String> = HashMap::new();
-    let mut lines: Vec<(String, u64)> = tree
+    let mut line = String::new();
+    let mut lines: Vec<(Box<str>, u64)> = tree
         .stacks()
         .map(|(path, samples)| {
-            let mut line = String::new();
+            line.clear();
             for (depth, kind) in path.into_iter().enumerate() {
                 // The depth decides, not the text: a name may be empty.
                 if depth > 0 {
@@ -48,7 +49,8 @@ pub fn write_by(
                 // The line would be read as a comment.
                 line.replace_range(..1, r"\x23");
             }
-            (line, samples)
+            // Long recordings have gigabytes of lines: these have no room to grow.
+            (line.as_str().into(), samples)
         })
         .collect();
     lines.sort();

@@ -34,23 +34,49 @@ pub(crate) enum TraceFrame {
     Function(FunctionId),
 }
 
+/// Number of samples that are collected before those of equal traces are added up. With twice as many
+/// as there were different traces they are added up again, so that memory grows with the number of
+/// traces, and not with that of samples.
+const TOGETHER_MIN: usize = 1 << 20;
+
+/// Sorts samples by their traces, and adds up those that are equal.
+fn add_equal(samples: &mut Vec<(u64, u8, u64)>) {
+    samples.sort_unstable();
+    samples.dedup_by(|next, kept| {
+        let is_equal = (next.0, next.1) == (kept.0, kept.1);
+        if is_equal {
+            kept.2 += next.2;
+        }
+        is_equal
+    });
+}
+
 impl Selection {
     /// Returns all traces, in an order that depends on the store only.
     pub(crate) fn traces(&self) -> Vec<Trace> {
+        self.traces_together(TOGETHER_MIN)
+    }
+
+    /// Returns all traces, and collects at least so many samples before it adds them up.
+    fn traces_together(&self, together_min: usize) -> Vec<Trace> {
         let mut all: Vec<(u64, u8, u64)> = Vec::new();
+        let mut room = together_min;
         self.visit(self.stamps, |sample| {
             let who = u64::from(sample.thread.0) << 32 | u64::from(sample.stack.0);
             all.push((who, sample.ending.number(), sample.weight));
+            if all.len() == room {
+                add_equal(&mut all);
+                room = together_min.max(2 * all.len());
+            }
         });
-        all.sort_unstable();
-        let runs = all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
-        runs.map(|run| Trace {
-            thread: ThreadSlot((run[0].0 >> 32) as u32),
-            stack: StackId(run[0].0 as u32),
-            ending: Ending::ALL[usize::from(run[0].1)],
-            samples: run.iter().map(|(_, _, weight)| weight).sum(),
-        })
-        .collect()
+        add_equal(&mut all);
+        let trace = |(who, ending, samples): (u64, u8, u64)| Trace {
+            thread: ThreadSlot((who >> 32) as u32),
+            stack: StackId(who as u32),
+            ending: Ending::ALL[usize::from(ending)],
+            samples,
+        };
+        all.into_iter().map(trace).collect()
     }
 
     /// Returns every sample by itself, thread by thread, in the order of time. Samples of one stamp
@@ -64,19 +90,21 @@ impl Selection {
                 ending: sample.ending,
                 samples: sample.weight,
             };
-            all.push((sample.stamp, sample.cpu, trace));
+            all.push(Timed {
+                trace,
+                cpu: sample.cpu,
+                time_ns: sample.stamp.saturating_mul(STAMP_NS),
+            });
         });
-        all.sort_by_key(|(stamp, _, trace)| (trace.thread.0, *stamp));
-        let runs = all.chunk_by(|a, b| (a.0, a.2.thread) == (b.0, b.2.thread));
-        runs.flat_map(|run| {
+        all.sort_by_key(|timed| (timed.trace.thread.0, timed.time_ns));
+        let key = |timed: &Timed| (timed.trace.thread, timed.time_ns);
+        for run in all.chunk_by_mut(|a, b| key(a) == key(b)) {
             let step = STAMP_NS / run.len() as u64;
-            (0..).zip(run).map(move |(at, (stamp, cpu, trace))| Timed {
-                trace: *trace,
-                cpu: *cpu,
-                time_ns: stamp.saturating_mul(STAMP_NS).saturating_add(at * step),
-            })
-        })
-        .collect()
+            for (at, timed) in (0..).zip(run) {
+                timed.time_ns = timed.time_ns.saturating_add(at * step);
+            }
+        }
+        all
     }
 
     /// The functions of a trace, outermost first, and whether each is inlined; before them, if the
@@ -141,5 +169,79 @@ fn place(frame: FrameId) -> TraceFrame {
         TraceFrame::Function(frame)
     } else {
         TraceFrame::Frame(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Cancel, Frame, FrameKind, Limits, ModuleId, NewSample, ProcessId, Query, Selection, Store,
+    };
+    use std::collections::BTreeMap;
+    use test_support::Random;
+
+    fn selection(samples: u64) -> Selection {
+        let mut random = Random::new(9);
+        let mut store = Store::new(Limits::default());
+        store.add_module(ModuleId(1), "a", "/a");
+        for at in 0..samples {
+            let frame = Frame {
+                module: ModuleId(1),
+                address: 64 * random.below(20),
+                kind: FrameKind::User,
+            };
+            store.add_sample(NewSample {
+                time_ns: at * STAMP_NS / 3,
+                cpu: 0,
+                process: ProcessId(1),
+                tid: random.below(5) as u32,
+                comm: "a",
+                frames: &[frame],
+                kernel_frames: 0,
+                ending: Ending::ALL[random.index(3)],
+                weight: 1 + random.below(4),
+            });
+        }
+        let selection = store.view().select(&Query::default(), &Cancel::new());
+        selection.expect("nobody cancels it")
+    }
+
+    #[test]
+    fn traces_are_the_same_however_often_they_are_added_up() {
+        let selection = selection(3_000);
+        let mut counted: BTreeMap<(u32, u32, u8), u64> = BTreeMap::new();
+        selection.visit(selection.stamps, |sample| {
+            let key = (sample.thread.0, sample.stack.0, sample.ending.number());
+            *counted.entry(key).or_default() += sample.weight;
+        });
+        for together_min in [1, 7, 300, 2_999, 3_000, TOGETHER_MIN] {
+            let traces = selection.traces_together(together_min);
+            let key = |it: &Trace| (it.thread.0, it.stack.0, it.ending.number());
+            let found: Vec<_> = traces.iter().map(|it| (key(it), it.samples)).collect();
+            let wanted: Vec<_> = counted
+                .iter()
+                .map(|(key, samples)| (*key, *samples))
+                .collect();
+            assert_eq!(found, wanted, "{together_min}");
+        }
+    }
+
+    #[test]
+    fn times_of_a_thread_rise_within_each_stamp() {
+        let timed = selection(3_000).timed();
+        assert_eq!(timed.len(), 3_000);
+        for pair in timed.windows(2) {
+            let [a, b] = pair else { unreachable!() };
+            let is_later = (a.trace.thread, a.time_ns) < (b.trace.thread, b.time_ns);
+            assert!(is_later, "{a:?} {b:?}");
+        }
+        let stamp = |timed: &Timed| (timed.trace.thread, timed.time_ns / STAMP_NS);
+        for run in timed.chunk_by(|a, b| stamp(a) == stamp(b)) {
+            let step = STAMP_NS / run.len() as u64;
+            for (at, timed) in (0..).zip(run) {
+                assert_eq!(timed.time_ns % STAMP_NS, at * step);
+            }
+        }
     }
 }
