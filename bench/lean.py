@@ -5,6 +5,8 @@
     sudo bench/lean.py                    every part, some twenty-five minutes
     sudo bench/lean.py run busy start     these parts, one round of each
     sudo bench/lean.py table              what the rounds so far say
+    sudo bench/lean.py run growth         more and more processes, threads and samples: half an hour
+    sudo bench/lean.py table growth       what that says, step by step
 
 Each round runs all tools one after the other, beginning with another one each time, so that what
 the machine does meanwhile comes to all of them. A line of each run goes to RESULTS (lean.jsonl in
@@ -28,6 +30,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "lean"), str(HERE)]
+import growth as grown  # noqa: E402
 import loads  # noqa: E402
 import peers  # noqa: E402
 import symbolizers  # noqa: E402
@@ -209,6 +212,33 @@ def slow(number):
         floor = loads.work()
 
 
+def growth(number):
+    """what more processes, threads and samples cost; it takes long, so that it has to be named"""
+    def keep_growth(row, tool, values):
+        keep("growth", row, tool, values)
+
+    def commands(rate):
+        return [each for each in live_tools(rate) if each[0].startswith(OURS)]
+
+    part = os.environ.get("GROWTH_PART", "")
+    if part in ("", "live"):
+        grown.crowds(commands, BEGIN, WATCHED, keep_growth)
+    if part in ("", "recordings"):
+        repeat = os.environ.get("REPEAT", TARGET / "release/examples/repeat")
+        grown.recordings(list(proftops()), repeat, keep_growth)
+    growth_table()
+
+
+def growth_table():
+    """What each step costs, in the median of rounds, and each unit of it."""
+    found = {}
+    for line in map(json.loads, RESULTS.read_text().splitlines()):
+        if line["part"] == "growth":
+            for what, value in line["values"].items():
+                found.setdefault((line["row"], line["tool"], what), []).append(value)
+    grown.table((*key, statistics.median(values)) for key, values in found.items())
+
+
 def keep(part, row, tool, values):
     line = {"round": ROUND, "part": part, "row": row, "tool": tool, "values": values}
     with RESULTS.open("a") as results:
@@ -221,6 +251,9 @@ def table():
     """Medians (least to most), and how many times proftop's in the same round."""
     found = {}
     for line in map(json.loads, RESULTS.read_text().splitlines()):
+        # Steps are no rows to compare: `table growth` prints them.
+        if line["part"] == "growth":
+            continue
         for what, value in line["values"].items():
             tools = found.setdefault((line["part"], line["row"], what), {})
             tools.setdefault(line["tool"], {})[line["round"]] = value
@@ -238,7 +271,8 @@ def table():
                   f"({values[0]:.3g} to {values[-1]:.3g}) | {times} | {len(values)} |")
 
 
-PARTS = {each.__name__: each for each in (busy, idle, bpf, record, start, addresses, slow)}
+USUAL = (busy, idle, bpf, record, start, addresses, slow)
+PARTS = {each.__name__: each for each in (*USUAL, growth)}
 
 
 def say_who_is_missing():
@@ -252,8 +286,10 @@ def main():
     asked = sys.argv[1:]
     if asked == ["table"]:
         return table()
+    if asked == ["table", "growth"]:
+        return growth_table()
     once = asked[:1] == ["run"]
-    parts = [PARTS[name] for name in (asked[1:] if once else asked)] or list(PARTS.values())
+    parts = [PARTS[name] for name in (asked[1:] if once else asked)] or list(USUAL)
     say_who_is_missing()
     for _ in range(1 if once else ROUNDS):
         # A number that no round before had.
