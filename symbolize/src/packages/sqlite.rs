@@ -79,34 +79,37 @@ impl<'a> Database<'a> {
 
     /// Calls `look` with every row of a table until it returns false.
     pub fn visit(&self, root: u32, look: &mut dyn FnMut(&Row) -> bool) {
-        // Each page of an intact file is visited once; the limit ends the loop if pages form a
-        // cycle.
-        let mut pages_left = self.bytes.len() / self.page_size + 1;
-        self.visit_below(root, DEPTH_MAX, &mut pages_left, look);
+        let mut left = Left {
+            pages: self.bytes.len() / self.page_size + 1,
+            row_bytes: self.bytes.len(),
+        };
+        self.visit_below(root, DEPTH_MAX, &mut left, look);
     }
 
     fn visit_below(
         &self,
         page: u32,
         depth: usize,
-        pages_left: &mut usize,
+        left: &mut Left,
         look: &mut dyn FnMut(&Row) -> bool,
     ) -> Option<()> {
-        *pages_left = pages_left.checked_sub(1)?;
+        left.pages = left.pages.checked_sub(1)?;
         let depth = depth.checked_sub(1)?;
         let page = Page::new(self, page)?;
         for cell in 0..page.cells {
             if page.is_leaf {
-                let goes_on = page.row(self, cell).is_none_or(|row| look(&row));
-                goes_on.then_some(())?;
+                if let Some(row) = page.row(self, cell) {
+                    left.row_bytes = left.row_bytes.checked_sub(row.record.len())?;
+                    look(&row).then_some(())?;
+                }
             } else {
-                self.visit_below(page.child(cell)?, depth, pages_left, look)?;
+                self.visit_below(page.child(cell)?, depth, left, look)?;
             }
         }
         if page.is_leaf {
             Some(())
         } else {
-            self.visit_below(page.last_child?, depth, pages_left, look)
+            self.visit_below(page.last_child?, depth, left, look)
         }
     }
 
@@ -134,6 +137,13 @@ impl<'a> Database<'a> {
             .checked_mul(self.page_size)?;
         self.bytes.get(start..)?.get(..self.page_size)
     }
+}
+
+/// What is left of a visit of a table. An intact file has each page, and each byte of a row, in one
+/// place only; in others pages form cycles, and rows lie in each other.
+struct Left {
+    pages: usize,
+    row_bytes: usize,
 }
 
 /// A page of a table's tree.
@@ -279,4 +289,39 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
         }
     }
     Some((number << 8 | u64::from(*bytes.get(8)?), 9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a database of one page, whose cells are all the same row of 40,000 bytes.
+    fn nested_rows() -> Vec<u8> {
+        const CELLS: u16 = 10_000;
+        let mut page = vec![0; 65_536];
+        page[..16].copy_from_slice(b"SQLite format 3\0");
+        page[16..18].copy_from_slice(&1_u16.to_be_bytes());
+        page[100] = 13;
+        page[103..105].copy_from_slice(&CELLS.to_be_bytes());
+        let row = 108 + 2 * CELLS;
+        for cell in page[108..usize::from(row)].chunks_exact_mut(2) {
+            cell.copy_from_slice(&row.to_be_bytes());
+        }
+        // Its length, its number, and a value of NULL.
+        page[usize::from(row)..][..6].copy_from_slice(&[0x82, 0xb8, 0x40, 1, 2, 0]);
+        page
+    }
+
+    #[test]
+    fn no_more_is_read_of_rows_than_the_file_has() {
+        let bytes = nested_rows();
+        let database = Database::new(&bytes).expect("a header");
+        let mut rows = Vec::new();
+        database.visit(1, &mut |row| {
+            assert_eq!(row.value(0), Some(Value::Null));
+            rows.push(row.record.len());
+            true
+        });
+        assert_eq!(rows, [40_000]);
+    }
 }
