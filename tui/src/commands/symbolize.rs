@@ -12,6 +12,7 @@
 //! | `modules` | files and tables by path, name or build-id, each opened once |
 //! | `process` | the mappings of a process |
 //! | `log` | text that contains addresses |
+//! | `find` | finds them in a line |
 //! | `format` | the formats of answers |
 //! | `ahead` | making tables ahead of time |
 //! | `tables` | a directory of such tables |
@@ -19,6 +20,7 @@
 
 mod ahead;
 mod fetch;
+mod find;
 mod format;
 mod log;
 mod modules;
