@@ -50,8 +50,10 @@ mod strings;
 mod types;
 mod unit;
 
+use std::collections::HashMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cache::Cache;
 use crate::debug_file::DebugFiles;
@@ -60,7 +62,7 @@ use crate::table::pool::{KnownTexts, Pool};
 use crate::table::{self, Extras, Table};
 use crate::{LinkAddr, OpenError};
 
-use flatten::{ReadUnit, Scratch};
+use flatten::{ReadUnit, Scratch, Wanted};
 use index::Index;
 use reader::Reader;
 pub use sections::Sections;
@@ -80,6 +82,21 @@ pub struct DebugInfo {
     index: OnceLock<Index>,
     whole_index: OnceLock<Index>,
     tables: Cache<usize, Option<Arc<Table>>>,
+    parts: Cache<usize, Part>,
+    /// The units of the addresses that were prepared for last.
+    prepared: Mutex<HashMap<u64, usize>>,
+    /// How often units of some addresses were looked for without an index of all.
+    looks: AtomicU32,
+}
+
+/// What a unit says about a few addresses.
+#[derive(Debug, Clone)]
+struct Part {
+    /// The addresses, which ascend.
+    addrs: Arc<[u64]>,
+    table: Option<Arc<Table>>,
+    /// How often the unit was read, for these addresses or for others before.
+    reads: u32,
 }
 
 /// Fraction (1/6) of a file's memory limit that the tables of recently used units may take. A unit
@@ -89,6 +106,20 @@ const TABLES_PART: u64 = 6;
 /// Maximum number of units whose tables are kept: all of them are visited when another one is
 /// added.
 const TABLES_MAX: usize = 4096;
+
+/// Maximum number of units of which only a few addresses were read: all of them are visited when
+/// others are added.
+const PARTS_MAX: usize = 1 << 16;
+
+/// Maximum number of times that a unit is read for a few addresses. Each time takes half of what the
+/// table of the unit takes, which is made when it is asked about again.
+const READS_MAX: u32 = 3;
+
+/// Maximum number of addresses whose units are found without an index of all addresses.
+const WITHOUT_INDEX_MAX: usize = 64;
+
+/// Maximum number of times that this is done.
+const LOOKS_MAX: u32 = 8;
 
 impl DebugInfo {
     /// Reads the sections. At most `bytes_max` of a file are in memory at once, including the unit
@@ -117,37 +148,102 @@ impl DebugInfo {
             index: OnceLock::new(),
             whole_index: OnceLock::new(),
             tables: Cache::new(TABLES_MAX, kept_max),
+            parts: Cache::new(PARTS_MAX, kept_max),
+            prepared: Mutex::default(),
+            looks: AtomicU32::new(0),
         }))
     }
 
     /// Returns the table of the unit that has the code at `addr`; reads the unit if needed.
     pub fn table_at(&self, addr: LinkAddr) -> Option<Arc<Table>> {
         let unit = self.unit_at(addr.0)?;
-        let read = || {
-            let reader = self.reader();
-            let pool = Mutex::default();
-            let mut scratch = Scratch::default();
-            let mut read = reader.read_unit(unit, &self.split, true, &pool, &mut scratch)?;
-            drop(scratch);
-            elsewhere::resolve(&reader, std::slice::from_mut(&mut read), &pool, 1);
-            let known = read_texts(&reader, pool, 1);
-            if self.have_changed() {
-                return None;
-            }
-            let extras = Extras {
-                columns: true,
-                in_memory: true,
-                ..Extras::default()
-            };
-            let bytes = table::write(vec![read.ranges], &known, &extras).ok()?;
-            Table::from_bytes(bytes).ok().map(Arc::new)
-        };
         if let Some(table) = self.tables.get(&unit) {
             return table;
         }
-        let table = self.tables.slot(unit).get_or_init(read).clone();
+        let slot = self.tables.slot(unit);
+        let read = || self.read_table(unit, Wanted::All, &mut Scratch::default());
+        let table = slot.get_or_init(read).clone();
         self.tables.trim(|table| heap_bytes(table.as_ref()));
         table
+    }
+
+    /// Returns a table that has the code at `addr`, and need not have any other. If the address was
+    /// not prepared for, that is the table of its unit.
+    pub fn part_at(&self, addr: LinkAddr) -> Option<Arc<Table>> {
+        let known = self.prepared().get(&addr.0).copied();
+        let unit = known.or_else(|| self.unit_at(addr.0))?;
+        let part = self.parts.get(&unit);
+        match part.filter(|part| part.addrs.binary_search(&addr.0).is_ok()) {
+            Some(part) => part.table,
+            None => self.table_at(addr),
+        }
+    }
+
+    /// Makes tables of what is at these addresses alone, which takes half the time of tables of their
+    /// units. Of a unit for which that was done several times, the whole table will be made.
+    pub fn prepare(&self, addrs: &[LinkAddr]) {
+        let mut wanted: Vec<u64> = addrs.iter().map(|addr| addr.0).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let is_enough = self.index.get().is_none()
+            && wanted.len() <= WITHOUT_INDEX_MAX
+            && self.looks.fetch_add(1, Ordering::Relaxed) < LOOKS_MAX;
+        let listed = is_enough.then(|| Index::listed(&self.sections, &self.units, Some(&wanted)));
+        let in_unit = |addr: u64| {
+            let listed = listed.as_ref().and_then(|listed| listed.find(addr));
+            Some((listed.or_else(|| self.unit_at(addr))?, addr))
+        };
+        let mut wanted: Vec<(usize, u64)> = wanted.into_iter().filter_map(in_unit).collect();
+        *self.prepared() = wanted.iter().map(|(unit, addr)| (*addr, *unit)).collect();
+        wanted.sort_unstable();
+        let mut scratch = Scratch::default();
+        for of_unit in wanted.chunk_by(|one, other| one.0 == other.0) {
+            let unit = of_unit[0].0;
+            let known = self.parts.get(&unit);
+            let reads = known.as_ref().map_or(0, |part| part.reads);
+            let has_all = known.is_some_and(|part| {
+                let has = |(_, addr): &(usize, u64)| part.addrs.binary_search(addr).is_ok();
+                of_unit.iter().all(has)
+            });
+            if has_all || reads == READS_MAX || self.tables.get(&unit).is_some() {
+                continue;
+            }
+            let addrs: Arc<[u64]> = of_unit.iter().map(|(_, addr)| *addr).collect();
+            let table = self.read_table(unit, Wanted::At(&addrs), &mut scratch);
+            let reads = reads + 1;
+            self.parts.forget(&unit);
+            let slot = self.parts.slot(unit);
+            slot.get_or_init(|| Part {
+                addrs,
+                table,
+                reads,
+            });
+        }
+        self.parts.trim(|part| heap_bytes(part.table.as_ref()));
+    }
+
+    /// Makes the table of one unit.
+    fn read_table(
+        &self,
+        unit: usize,
+        wanted: Wanted<'_>,
+        scratch: &mut Scratch,
+    ) -> Option<Arc<Table>> {
+        let reader = self.reader();
+        let pool = Mutex::default();
+        let mut read = reader.read_unit(unit, &self.split, true, wanted, (&pool, scratch))?;
+        elsewhere::resolve(&reader, std::slice::from_mut(&mut read), &pool, 1);
+        let known = read_texts(&reader, pool, 1);
+        if self.have_changed() {
+            return None;
+        }
+        let extras = Extras {
+            columns: true,
+            in_memory: true,
+            ..Extras::default()
+        };
+        let bytes = table::write(vec![read.ranges], &known, &extras).ok()?;
+        Table::from_bytes(bytes).ok().map(Arc::new)
     }
 
     /// Makes the table of all units, without columns, with `threads` threads.
@@ -171,7 +267,8 @@ impl DebugInfo {
         let pool = Mutex::default();
         let read = parallel::map(threads, order.len(), |index, scratch| {
             let unit = order[index];
-            let read = reader.read_unit(unit, &self.split, extras.columns, &pool, scratch);
+            let room = (&pool, scratch);
+            let read = reader.read_unit(unit, &self.split, extras.columns, Wanted::All, room);
             read.map(|read| (unit, read))
         });
         let mut by_unit: Vec<Option<ReadUnit>> = Vec::new();
@@ -202,12 +299,15 @@ impl DebugInfo {
     pub fn heap_bytes(&self) -> usize {
         let tables = self.tables.bytes(|table| heap_bytes(table.as_ref()));
         let supplementary = self.supplementary.as_ref().map_or(0, Sections::heap_bytes);
-        self.sections.heap_bytes() + supplementary + tables
+        let parts = self.parts.bytes(|part| heap_bytes(part.table.as_ref()));
+        self.sections.heap_bytes() + supplementary + tables + parts
     }
 
     /// Drops the tables of units: they are read again when needed.
     pub fn forget_units(&self) {
         self.tables.clear();
+        self.parts.clear();
+        self.prepared().clear();
     }
 
     /// Whether the file changed while it was read, so that its parts may not match.
@@ -230,11 +330,17 @@ impl DebugInfo {
     fn unit_at(&self, addr: u64) -> Option<usize> {
         let listed = self
             .index
-            .get_or_init(|| Index::listed(&self.sections, &self.units));
+            .get_or_init(|| Index::listed(&self.sections, &self.units, None));
         listed.find(addr).or_else(|| {
             let whole = || Index::of_unlisted(&self.reader(), listed);
             self.whole_index.get_or_init(whole).find(addr)
         })
+    }
+
+    /// A poisoned lock is used all the same: no code panics while it holds the lock, and every
+    /// state is consistent.
+    fn prepared(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reader(&self) -> Reader<'_> {

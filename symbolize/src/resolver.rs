@@ -149,6 +149,19 @@ impl Resolver {
         }
     }
 
+    /// Reads what is at these addresses, all of which are going to be looked up: nothing is made
+    /// ready about other addresses of a unit of debug information. To look up others later takes the
+    /// time of reading the whole of it. Of a Go program most addresses need no debug information,
+    /// and none is read here.
+    pub fn prepare(&self, addrs: &[LinkAddr]) {
+        if let Source::File { symbols, info } = &self.0
+            && symbols.go().is_none()
+            && let Some(info) = info.get(symbols.object())
+        {
+            info.prepare(addrs);
+        }
+    }
+
     /// All functions of the symbol table, with start and name.
     pub fn functions(&self) -> Box<dyn Iterator<Item = (LinkAddr, &[u8])> + '_> {
         match &self.0 {
@@ -211,7 +224,7 @@ fn file_frames(symbols: &ElfSymbols, info: &LateInfo, addr: LinkAddr) -> Vec<Res
         return complete.into_iter().map(frame).collect();
     }
     let info = info.get(symbols.object());
-    let table = info.and_then(|info| info.table_at(addr));
+    let table = info.and_then(|info| info.part_at(addr));
     let by_info = table.map_or_else(Vec::new, |table| frames(&table, addr));
     if by_info.is_empty() {
         go_frames(symbols, addr)

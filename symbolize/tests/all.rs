@@ -13,6 +13,7 @@ mod jit;
 mod lines;
 mod narrow;
 mod parser;
+mod prepared;
 mod sites;
 mod symbols;
 mod tables;

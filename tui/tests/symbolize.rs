@@ -4,7 +4,7 @@ use crate::common;
 
 use common::{proftop, run, text};
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use test_support::{Process, compile, run_tool, skip};
@@ -190,6 +190,35 @@ fn addresses_in_a_text_are_answered_in_place() {
         alone.contains(&format!("{}+{address}) [twice", fixture.program())),
         "{alone}"
     );
+}
+
+#[test]
+fn a_program_may_wait_for_each_answer() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let Some(addresses) = fixture.addresses("sum") else {
+        return;
+    };
+    let mut child = proftop(&["symbolize", fixture.program()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut output = BufReader::new(output);
+    for addr in &addresses[..3] {
+        writeln!(input, "{addr:#x}").unwrap();
+        let mut answer = String::new();
+        // The first line of the answer; functions that contain it may follow.
+        while !answer.starts_with(&format!("{addr:#x}")) {
+            answer.clear();
+            assert!(output.read_line(&mut answer).unwrap() > 0);
+        }
+        assert!(answer.contains("sum.c:"), "{answer}");
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use gimli::Unit;
 
 use super::files::Files;
-use super::flatten::{self, ReadUnit, Scratch};
+use super::flatten::{self, ReadUnit, Scratch, Wanted};
 use super::names::Names;
 use super::reader::Reader;
 use super::sections::Slice;
@@ -21,8 +21,8 @@ impl Reader<'_> {
         index: usize,
         split: &Split,
         columns: bool,
-        pool: &Mutex<Pool>,
-        scratch: &mut Scratch,
+        wanted: Wanted<'_>,
+        (pool, scratch): (&Mutex<Pool>, &mut Scratch),
     ) -> Option<ReadUnit> {
         let mut window = std::mem::take(&mut scratch.window);
         let read = self.open(index, &mut window).and_then(|unit| {
@@ -39,11 +39,14 @@ impl Reader<'_> {
                     let SplitUnit { reader, mut unit } = SplitUnit::new(entries, self.ranges())?;
                     skeleton.apply(&mut unit);
                     let room = (pool, &mut *scratch);
-                    let mut read = reader.flat(&unit, &rows, &mut files, columns, room);
+                    let mut read = reader.flat(&unit, &rows, &mut files, (columns, wanted), room);
                     elsewhere::resolve(&reader, std::slice::from_mut(&mut read), pool, 1);
                     Some(read)
                 }),
-                None => Some(self.flat(&unit, &rows, &mut files, columns, (pool, &mut *scratch))),
+                None => {
+                    let room = (pool, &mut *scratch);
+                    Some(self.flat(&unit, &rows, &mut files, (columns, wanted), room))
+                }
             };
             scratch.rows = rows;
             read
@@ -58,7 +61,7 @@ impl Reader<'_> {
         unit: &Unit<Slice<'_>>,
         rows: &[rows::Row],
         files: &mut Files<'_, '_, 'f>,
-        columns: bool,
+        (columns, wanted): (bool, Wanted<'_>),
         (pool, scratch): (&Mutex<Pool>, &mut Scratch),
     ) -> ReadUnit {
         let room = std::mem::take(&mut scratch.scopes);
@@ -68,7 +71,7 @@ impl Reader<'_> {
             scopes.clear_thumb_bits();
         }
         let names = Names::new(self.dwarf(), unit, self.strings(), false);
-        let read = flatten::flatten(&names, &mut scopes, rows, files, pool, scratch);
+        let read = flatten::flatten(&names, &mut scopes, rows, files, wanted, (pool, scratch));
         scratch.scopes = scopes;
         read
     }

@@ -47,6 +47,15 @@ pub struct ReadUnit {
     pub elsewhere: Vec<(u32, EntryPlace)>,
 }
 
+/// Which code of a unit is wanted.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// All of it.
+    All,
+    /// What is at these addresses, which ascend. Nothing is said about others.
+    At(&'a [u64]),
+}
+
 /// Joins scopes and rows. The names of functions and of files may be from different sections, so
 /// they have different lifetimes.
 pub fn flatten<'d: 'o, 'f: 'o, 'o>(
@@ -54,9 +63,12 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
     scopes: &mut Scopes,
     rows: &[Row],
     files: &mut Files<'_, '_, 'f>,
-    pool: &Mutex<Pool>,
-    scratch: &mut Scratch,
+    wanted: Wanted<'_>,
+    (pool, scratch): (&Mutex<Pool>, &mut Scratch),
 ) -> ReadUnit {
+    if let Wanted::At(addrs) = wanted {
+        scopes.intervals.retain(|interval| interval.has_any(addrs));
+    }
     paint::paint_into(&mut scratch.painted, &mut scopes.intervals);
     scratch.names.clear();
     scratch.calls.reset(scopes.scopes.len());
@@ -71,23 +83,9 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
         elsewhere: Vec::new(),
         out: UnitBuilder::new(std::mem::take(&mut scratch.unit)),
     };
-    let (mut painted, mut rows) = (scratch.painted.iter().peekable(), rows.iter().peekable());
-    let (mut scope, mut row) = (None, None::<&Row>);
-    loop {
-        let starts = [
-            painted.peek().map(|painted: &&Painted| painted.start),
-            rows.peek().map(|row| row.start),
-        ];
-        let Some(start) = starts.into_iter().flatten().min() else {
-            break;
-        };
-        if let Some(next) = painted.next_if(|painted| painted.start == start) {
-            scope = next.owner;
-        }
-        while let Some(next) = rows.next_if(|row| row.start == start) {
-            row = Some(next).filter(|row| row.file != NO_FILE);
-        }
-        builder.add(start, scope, row);
+    match wanted {
+        Wanted::All => builder.add_all(&scratch.painted, rows),
+        Wanted::At(addrs) => builder.add_some(&scratch.painted, rows, addrs),
     }
     let elsewhere = builder.elsewhere;
     let (ranges, rest) = builder.out.finish(pool);
@@ -111,13 +109,53 @@ struct Builder<'b, 'n, 'u, 'v, 'd, 'f, 'o> {
 }
 
 impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
+    /// Adds all code of the unit.
+    fn add_all(&mut self, painted: &[Painted], rows: &[Row]) {
+        let (mut painted, mut rows) = (painted.iter().peekable(), rows.iter().peekable());
+        let (mut scope, mut row) = (None, None::<&Row>);
+        loop {
+            let starts = [
+                painted.peek().map(|painted: &&Painted| painted.start),
+                rows.peek().map(|row| row.start),
+            ];
+            let Some(start) = starts.into_iter().flatten().min() else {
+                break;
+            };
+            if let Some(next) = painted.next_if(|painted| painted.start == start) {
+                scope = next.owner;
+            }
+            while let Some(next) = rows.next_if(|row| row.start == start) {
+                row = Some(next).filter(|row| row.file != NO_FILE);
+            }
+            if scope.is_some() || row.is_some() {
+                self.out.skip_gap(start);
+            }
+            self.add(start, scope, row);
+        }
+    }
+
+    /// Adds what is at these addresses. The range of each reaches up to the next one, as nobody asks
+    /// about the addresses between them.
+    fn add_some(&mut self, painted: &[Painted], rows: &[Row], addrs: &[u64]) {
+        for &addr in addrs {
+            let behind = painted.partition_point(|painted| painted.start <= addr);
+            let scope = painted[..behind].last().and_then(|last| last.owner);
+            let behind = rows.partition_point(|row| row.start <= addr);
+            let row = rows[..behind].last().filter(|row| row.file != NO_FILE);
+            self.add(addr, scope, row);
+        }
+        let end = addrs.last().and_then(|last| last.checked_add(1));
+        if let Some(end) = end {
+            self.add(end, None, None);
+        }
+    }
+
     /// Begins a range at `start` with that scope and row.
     fn add(&mut self, start: u64, scope: Option<u32>, row: Option<&Row>) {
         if scope.is_none() && row.is_none() {
             self.out.leaf(0);
             return self.out.add_range(start, NO_PLACE);
         }
-        self.out.skip_gap(start);
         let file = row.and_then(|row| self.files.add_to(&mut self.out, row.file));
         let place = FunctionPlace {
             function: scope.map_or(NONE, |scope| self.name(scope)),

@@ -28,8 +28,8 @@ fn owner(unit: usize) -> u32 {
 
 impl Index {
     /// Makes the index from `.debug_aranges`, without reading any unit. The section need not list
-    /// all units.
-    pub fn listed(sections: &Sections, units: &[usize]) -> Index {
+    /// all units. If `wanted` has addresses, which ascend, the index knows these and no others.
+    pub fn listed(sections: &Sections, units: &[usize], wanted: Option<&[u64]>) -> Index {
         let mut intervals = Vec::new();
         let mut listed = vec![false; units.len()];
         let mut bytes = Vec::new();
@@ -51,11 +51,14 @@ impl Index {
                 let range = entry.range();
                 if is_code(range.begin, range.end) {
                     listed[unit] = true;
-                    intervals.push(Interval {
+                    let interval = Interval {
                         start: range.begin,
                         end: range.end,
                         owner: owner(unit),
-                    });
+                    };
+                    if wanted.is_none_or(|wanted| interval.has_any(wanted)) {
+                        intervals.push(interval);
+                    }
                 }
             }
         }

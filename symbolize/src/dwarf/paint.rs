@@ -11,6 +11,14 @@ pub struct Interval {
     pub owner: u32,
 }
 
+impl Interval {
+    /// Whether one of these addresses, which ascend, is in the interval.
+    pub fn has_any(&self, addrs: &[u64]) -> bool {
+        let first = addrs.partition_point(|addr| *addr < self.start);
+        addrs.get(first).is_some_and(|addr| *addr < self.end)
+    }
+}
+
 /// From `start` up to the next element, addresses belong to `owner`; to none if that is None.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Painted {

@@ -11,8 +11,10 @@
 //! |---|---|
 //! | `modules` | files and tables by path, name or build-id, each opened once |
 //! | `process` | the mappings of a process |
+//! | `lines` | standard input, line by line |
 //! | `log` | text that contains addresses |
 //! | `find` | finds them in a line |
+//! | `upcoming` | the addresses that are going to be answered |
 //! | `format` | the formats of answers |
 //! | `ahead` | making tables ahead of time |
 //! | `tables` | a directory of such tables |
@@ -22,26 +24,27 @@ mod ahead;
 mod fetch;
 mod find;
 mod format;
+mod lines;
 mod log;
 mod modules;
 mod process;
 mod tables;
+mod upcoming;
 
 use crate::cli::{SymbolFormat, SymbolizeConfig, SymbolizeTask};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use engine::debuginfod::client;
 use format::Style;
+use lines::Lines;
 use modules::Modules;
 use probe::confine;
 use probe::files::Opening;
 use process::Process;
-use std::io::{self, BufRead, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use symbolize::LinkAddr;
 use symbolize::resolver::Resolved;
-
-/// Maximum length of a line of standard input, in bytes. A longer line is handled as several lines.
-const LINE_BYTES_MAX: usize = 1 << 20;
+use upcoming::Upcoming;
 
 /// Runs `symbolize`: answers the addresses on the command line, or those in standard input, or
 /// makes tables ahead of time.
@@ -102,7 +105,10 @@ impl LookupScope {
     /// Returns functions and lines of an address. None if there is no code at it.
     fn resolve(&self, addr: u64, modules: &Modules) -> Option<Resolved> {
         match self {
-            LookupScope::File(module) => Some(module.resolve(LinkAddr(addr))),
+            LookupScope::File(module) => {
+                modules.prepare(module, b"");
+                Some(module.resolve(LinkAddr(addr)))
+            }
             LookupScope::Process(process) => process.resolve(addr, modules),
             LookupScope::Anywhere => None,
         }
@@ -146,6 +152,8 @@ fn answer(
 ) -> Result<Exit, Failure> {
     let mut out = BufWriter::new(Answers(io::stdout().lock()));
     let written = if !addresses.is_empty() {
+        let text: String = addresses.iter().map(|word| format!("{word}\n")).collect();
+        modules.expect(Upcoming::of(text.as_bytes(), style.format));
         addresses
             .iter()
             .try_for_each(|word| answer_word(word, place, &modules, style, &mut out))
@@ -189,33 +197,29 @@ fn answer_word(
     }
 }
 
-/// Answers standard input line by line. The output is flushed whenever no more input is available,
-/// so that a program can write an address and wait for the answer.
+/// Answers standard input line by line. The output is flushed whenever all input that was read is
+/// answered, so that a program can write an address and wait for the answer.
 fn answer_input(
     place: &LookupScope,
     modules: &Modules,
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut input = io::stdin().lock();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let mut limited = io::Read::take(&mut input, LINE_BYTES_MAX as u64);
-        if limited.read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
-        }
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+    let mut input = Lines::of_input();
+    let expect = |text: &[u8]| modules.expect(Upcoming::of(text, style.format));
+    while let Some(line) = input.next(expect)? {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
         match std::str::from_utf8(text) {
             Ok(word) if number(word.trim(), style.format).is_some() => {
                 answer_word(word, place, modules, style, out)?;
             }
             _ => log::line(text, place, modules, style, out)?,
         }
-        if io::BufRead::fill_buf(&mut input).map_or(true, <[u8]>::is_empty) {
+        if input.is_all_answered() {
             out.flush()?;
         }
     }
+    Ok(())
 }
 
 /// Parses a number. It is hexadecimal, with or without `0x`; but in the format of llvm-symbolizer a

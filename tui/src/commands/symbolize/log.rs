@@ -100,6 +100,7 @@ fn resolve(
         let build = found.build.map(|id| text(id).to_lowercase());
         let build = build.filter(|build| build.len() >= ID_DIGITS_MIN);
         let module = modules.find(path(file), build.as_deref())?;
+        modules.prepare(&module, file);
         let addr = match perf {
             Some(back) => {
                 let at = module.segments().to_link(FileOffset(addr))?;

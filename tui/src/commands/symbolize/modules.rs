@@ -2,6 +2,7 @@
 
 use super::fetch;
 use super::tables::Tables;
+use super::upcoming::Upcoming;
 use crate::commands::input;
 use crate::failure::Failure;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -93,6 +94,8 @@ pub struct Modules {
     was_frame: Cell<bool>,
     /// Number of addresses in files that could not be used, by file and reason.
     missed: RefCell<BTreeMap<(PathBuf, String), u64>>,
+    /// The addresses of the text that was read and not answered yet.
+    upcoming: RefCell<Upcoming>,
 }
 
 impl Modules {
@@ -105,6 +108,7 @@ impl Modules {
             builds: RefCell::default(),
             was_frame: Cell::new(false),
             missed: RefCell::default(),
+            upcoming: RefCell::default(),
         }
     }
 
@@ -167,6 +171,19 @@ impl Modules {
             self.miss(path, why);
         }
         found.ok()
+    }
+
+    /// Takes over the addresses of a text that is answered next.
+    pub fn expect(&self, text: Upcoming) {
+        self.upcoming.replace(text);
+    }
+
+    /// Lets a file read together what is needed for all addresses that are answered next. `name` is
+    /// how the text names the file; it is empty for the file of the command line.
+    pub fn prepare(&self, module: &Opened, name: &[u8]) {
+        if let Some(addrs) = self.upcoming.borrow_mut().take(name, module.segments()) {
+            module.prepare(&addrs);
+        }
     }
 
     /// Returns whether the previous line was a frame, and remembers whether this one is.
