@@ -113,7 +113,7 @@ impl ElfSymbols {
     }
 
     /// Reads the symbol tables of a file that is already open.
-    pub fn from_object(object: Object) -> Result<ElfSymbols, OpenError> {
+    pub fn from_object(object: impl Into<Arc<Object>>) -> Result<ElfSymbols, OpenError> {
         let symbols = ElfSymbols::of(object, Whole::Yes, Kept::All)?;
         Ok(symbols.expect("all functions are kept"))
     }
@@ -128,7 +128,16 @@ impl ElfSymbols {
         places: &[FileOffset],
     ) -> Result<Option<ElfSymbols>, OpenError> {
         let addrs = links(object.segments(), places);
-        let kept = Kept::Near(&addrs);
+        ElfSymbols::near_links(object, files, &addrs)
+    }
+
+    /// Does the same for link addresses, for which [`ElfSymbols::find_link`] gives the same answers.
+    pub(crate) fn near_links(
+        object: impl Into<Arc<Object>>,
+        files: Option<&DebugFiles>,
+        addrs: &[LinkAddr],
+    ) -> Result<Option<ElfSymbols>, OpenError> {
+        let kept = Kept::Near(addrs);
         let Some(symbols) = ElfSymbols::of(object, Whole::Yes, kept)? else {
             return Ok(None);
         };
@@ -140,7 +149,10 @@ impl ElfSymbols {
 
     /// Reads the symbols of a file that may be stripped, so that they are in a debug file or,
     /// compressed, in the file itself. If these cannot be read, that is not an error.
-    pub fn with_debug_files(object: Object, files: &DebugFiles) -> Result<ElfSymbols, OpenError> {
+    pub fn with_debug_files(
+        object: impl Into<Arc<Object>>,
+        files: &DebugFiles,
+    ) -> Result<ElfSymbols, OpenError> {
         let symbols = ElfSymbols::from_object(object)?;
         let symbols = symbols.find_separate(files, Kept::All)?;
         Ok(symbols.expect("all functions are kept"))
@@ -213,20 +225,29 @@ impl ElfSymbols {
 
     /// Reads the symbols. `None` if what is kept does not suffice, which never happens if all are
     /// kept.
-    fn of(object: Object, whole: Whole, kept: Kept<'_>) -> Result<Option<ElfSymbols>, OpenError> {
+    fn of(
+        object: impl Into<Arc<Object>>,
+        whole: Whole,
+        kept: Kept<'_>,
+    ) -> Result<Option<ElfSymbols>, OpenError> {
+        let object = object.into();
         let id = object.file_id()?;
         let tables = tables::find(&object);
         let stripped = tables.full.is_none();
         let mut stubs = plt::Stubs::default();
-        let loaded = tables::load(&object, &tables)?;
+        // To find a few functions, the symbols are read twice, and none is needed later.
+        let (loaded, dynamic) = match kept {
+            Kept::All => (tables::load(&object, &tables, tables.dynamic)?, None),
+            Kept::Near(_) => (tables::load(&object, &tables, None)?, tables.dynamic),
+        };
 
         // While building, the names of possible labels are read. They are read again when they are
         // looked up, which most never are.
-        let object = Arc::new(object);
         let mut names = Names::new(&object, &tables);
         let symbols = candidates::Symbols {
             object: &object,
             full: tables.full,
+            dynamic,
             loaded: &loaded,
             names: &names,
         };
@@ -476,6 +497,15 @@ pub(crate) fn table_bytes(object: &Object) -> u64 {
     let tables = tables::find(object);
     let sizes = [tables.full, tables.dynamic].map(|table| table.map_or(0, |t| t.symbols.size));
     sizes[0].saturating_add(sizes[1])
+}
+
+/// Checks that the symbol tables of a file are not too large, and that the file has all of them.
+pub(crate) fn check_tables(object: &Object) -> Result<(), OpenError> {
+    let found = tables::find(object);
+    for table in [found.full, found.dynamic].into_iter().flatten() {
+        tables::check(object, table.symbols)?;
+    }
+    Ok(())
 }
 
 /// Returns the link addresses of those file offsets that have one.

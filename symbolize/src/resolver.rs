@@ -2,11 +2,13 @@
 //! a running process: from the file and its debug files, or from a table made of them earlier.
 
 mod late_info;
+mod late_symbols;
 
 use std::io::Write;
 use std::sync::Arc;
 
 use late_info::LateInfo;
+use late_symbols::LateSymbols;
 
 use crate::debug_file::DebugFiles;
 use crate::foreign::ForeignSymbols;
@@ -22,7 +24,7 @@ pub struct Resolver(Source);
 #[derive(Debug)]
 enum Source {
     File {
-        symbols: Box<ElfSymbols>,
+        symbols: Box<LateSymbols>,
         info: Box<LateInfo>,
     },
     Table(Arc<Table>),
@@ -68,7 +70,7 @@ impl Resolver {
         } else {
             files().separate(&main)
         };
-        let symbols = Box::new(ElfSymbols::with_debug_files(main, &files())?);
+        let symbols = Box::new(LateSymbols::new(main, files())?);
         let info = Box::new(LateInfo::new(separate, files(), bytes_max));
         if symbols.go().is_none() {
             info.read(symbols.object())?;
@@ -98,7 +100,7 @@ impl Resolver {
     /// The parts of the file that processes map.
     pub fn segments(&self) -> &Segments {
         match &self.0 {
-            Source::File { symbols, .. } => symbols.segments(),
+            Source::File { symbols, .. } => symbols.object().segments(),
             Source::Table(table) => table.segments(),
             Source::Foreign(symbols) => symbols.segments(),
         }
@@ -126,7 +128,7 @@ impl Resolver {
     pub fn resolve(&self, addr: LinkAddr) -> Resolved {
         match &self.0 {
             Source::File { symbols, info } => {
-                let symbol = symbols.find_link(addr).map(|symbol| symbol.name.to_vec());
+                let symbol = symbols.name(addr);
                 let frames = file_frames(symbols, info, addr);
                 let own = frames.last().map(|own| own.function.clone());
                 let own = own.filter(|own| !own.is_empty());
@@ -150,12 +152,15 @@ impl Resolver {
     }
 
     /// Reads what is at these addresses, all of which are going to be looked up: nothing is made
-    /// ready about other addresses of a unit of debug information. To look up others later takes the
-    /// time of reading the whole of it. Of a Go program most addresses need no debug information,
-    /// and none is read here.
+    /// ready about other addresses of a unit of debug information, nor, if they are few, about other
+    /// symbols. To look up others later takes the time of reading the whole of it. Of a Go program
+    /// most addresses need no debug information, and none is read here.
     pub fn prepare(&self, addrs: &[LinkAddr]) {
-        if let Source::File { symbols, info } = &self.0
-            && symbols.go().is_none()
+        let Source::File { symbols, info } = &self.0 else {
+            return;
+        };
+        symbols.prepare(addrs);
+        if symbols.go().is_none()
             && let Some(info) = info.get(symbols.object())
         {
             info.prepare(addrs);
@@ -166,7 +171,8 @@ impl Resolver {
     pub fn functions(&self) -> Box<dyn Iterator<Item = (LinkAddr, &[u8])> + '_> {
         match &self.0 {
             Source::File { symbols, .. } => {
-                Box::new(symbols.functions().map(|f| (f.start, f.name)))
+                let functions = symbols.whole().into_iter().flat_map(ElfSymbols::functions);
+                Box::new(functions.map(|f| (f.start, f.name)))
             }
             Source::Table(table) => Box::new(table.symbols()),
             Source::Foreign(symbols) => Box::new(symbols.functions().map(|f| (f.start, f.name))),
@@ -185,7 +191,7 @@ impl Resolver {
         let (symbols, info) = match &self.0 {
             Source::File { symbols, info } => {
                 let info = info.read(symbols.object())?;
-                (&**symbols as &dyn Symbols, info)
+                (symbols.whole()? as &dyn Symbols, info)
             }
             Source::Foreign(symbols) => (&**symbols as &dyn Symbols, None),
             Source::Table(_) => return Err(OpenError::Refused("it is a table already")),
@@ -217,7 +223,7 @@ fn frames(table: &Table, addr: LinkAddr) -> Vec<ResolvedFrame> {
 
 /// Returns the frames at an address of a file: from a Go program's own table if that lacks nothing,
 /// or else from debug information, or from what the table has.
-fn file_frames(symbols: &ElfSymbols, info: &LateInfo, addr: LinkAddr) -> Vec<ResolvedFrame> {
+fn file_frames(symbols: &LateSymbols, info: &LateInfo, addr: LinkAddr) -> Vec<ResolvedFrame> {
     let complete = symbols.go().and_then(|go| go.find_complete(addr));
     if let Some(complete) = complete {
         let frame = |frame: GoFrame| go_frame(frame.name, frame.file, frame.line);
@@ -234,7 +240,7 @@ fn file_frames(symbols: &ElfSymbols, info: &LateInfo, addr: LinkAddr) -> Vec<Res
 }
 
 /// Returns the frames from a Go program's own table, which stripped programs have, too.
-fn go_frames(symbols: &ElfSymbols, addr: LinkAddr) -> Vec<ResolvedFrame> {
+fn go_frames(symbols: &LateSymbols, addr: LinkAddr) -> Vec<ResolvedFrame> {
     let frames = symbols.go().map_or_else(Vec::new, |go| go.find(addr));
     let frame = |frame: GoFrame| go_frame(frame.short_name().into_owned(), frame.file, frame.line);
     frames.into_iter().map(frame).collect()

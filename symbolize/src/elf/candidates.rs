@@ -60,7 +60,9 @@ pub struct Symbols<'a> {
     pub object: &'a Object,
     /// Place of `.symtab`, if there is one.
     pub full: Option<TablePlace>,
-    /// Symbols of `.dynsym`, which are read already.
+    /// Place of `.dynsym`, if its symbols are not among the loaded ones.
+    pub dynamic: Option<TablePlace>,
+    /// Symbols of `.dynsym`, if they are read already, and its versions.
     pub loaded: &'a Loaded,
     /// Names of the symbols.
     pub names: &'a Names,
@@ -90,17 +92,24 @@ impl Symbols<'_> {
         is_wanted: impl Fn(u64, u64) -> bool,
         mut take: impl FnMut(Candidate) -> Result<(), OpenError>,
     ) -> Result<(), OpenError> {
-        if let Some(full) = self.full {
-            tables::read_pieces(self.object, full.symbols, |symbols| {
-                self.each_of(Table::Full, symbols, &is_wanted, &mut take)
-            })?;
+        let tables = [(Table::Full, self.full), (Table::Dynamic, self.dynamic)];
+        for (table, place) in tables {
+            let mut first = 0;
+            if let Some(place) = place {
+                tables::read_pieces(self.object, place.symbols, |symbols| {
+                    self.each_of((table, first), symbols, &is_wanted, &mut take)?;
+                    first += symbols.len() / SYMBOL_BYTES;
+                    Ok(())
+                })?;
+            }
         }
-        self.each_of(Table::Dynamic, &self.loaded.dynamic, &is_wanted, &mut take)
+        let loaded = &self.loaded.dynamic;
+        self.each_of((Table::Dynamic, 0), loaded, &is_wanted, &mut take)
     }
 
     fn each_of(
         &self,
-        table: Table,
+        (table, first): (Table, usize),
         symbols: &[u8],
         is_wanted: &impl Fn(u64, u64) -> bool,
         take: &mut impl FnMut(Candidate) -> Result<(), OpenError>,
@@ -121,7 +130,7 @@ impl Symbols<'_> {
                 continue;
             }
             if table == Table::Dynamic {
-                candidate.old_version = self.version(index) & VERSION_HIDDEN != 0;
+                candidate.old_version = self.version(first + index) & VERSION_HIDDEN != 0;
             }
             take(candidate)?;
         }

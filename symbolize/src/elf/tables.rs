@@ -54,14 +54,7 @@ pub fn read_pieces(
     place: FileRange,
     mut take: impl FnMut(&[u8]) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
-    let damaged = OpenError::Damaged("symbol table");
-    let end = place.offset.checked_add(place.size).ok_or(damaged)?;
-    if place.size > symbols_bytes_max(object) {
-        return Err(OpenError::Refused("symbol table"));
-    }
-    if end > object.source().len() {
-        return Err(OpenError::Damaged("symbol table"));
-    }
+    let end = check(object, place)?;
     let piece_bytes = PIECE * object.class().size_of(&SYMBOL) as u64;
     let mut buffer = vec![0; place.size.min(piece_bytes) as usize];
     for start in (place.offset..end).step_by(piece_bytes as usize) {
@@ -77,6 +70,16 @@ pub fn read_pieces(
     Ok(())
 }
 
+/// Returns the end of a symbol table in the file; an error if it is too large, or not in the file.
+pub fn check(object: &Object, place: FileRange) -> Result<u64, OpenError> {
+    if place.size > symbols_bytes_max(object) {
+        return Err(OpenError::Refused("symbol table"));
+    }
+    let end = place.offset.checked_add(place.size);
+    let end = end.filter(|end| *end <= object.source().len());
+    end.ok_or(OpenError::Damaged("symbol table"))
+}
+
 /// The symbols that are read more than once, widened.
 #[derive(Debug, Default)]
 pub struct Loaded {
@@ -86,16 +89,21 @@ pub struct Loaded {
     pub versions: Vec<u8>,
 }
 
-/// Reads `.dynsym` and its versions. `.symtab` is not among them, because it is read only once, by
-/// [`read_pieces`]. Versions that cannot be read are left out.
-pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
+/// Reads the symbols at `dynamic`, which are those of `.dynsym` or none, and the versions of `.dynsym`.
+/// `.symtab` is not among them, because it is read only once, by [`read_pieces`]. Versions that cannot
+/// be read are left out.
+pub fn load(
+    object: &Object,
+    tables: &Tables,
+    dynamic: Option<TablePlace>,
+) -> Result<Loaded, OpenError> {
     let read = |place: Option<FileRange>, what| match place {
         Some(place) if place.size > symbols_bytes_max(object) => Err(OpenError::Refused(what)),
         Some(place) => object.source().read(place.offset, place.size, what),
         None => Ok(Vec::new()),
     };
     let versions = tables.dynamic.and_then(|table| table.versions);
-    let dynamic = read(tables.dynamic.map(|t| t.symbols), "dynamic symbol table")?;
+    let dynamic = read(dynamic.map(|t| t.symbols), "dynamic symbol table")?;
     Ok(Loaded {
         dynamic: object.class().widen(&SYMBOL, dynamic).into_owned(),
         versions: read(versions, "symbol versions").unwrap_or_default(),
