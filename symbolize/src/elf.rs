@@ -114,7 +114,7 @@ impl ElfSymbols {
 
     /// Reads the symbol tables of a file that is already open.
     pub fn from_object(object: impl Into<Arc<Object>>) -> Result<ElfSymbols, OpenError> {
-        let symbols = ElfSymbols::of(object, Whole::Yes, Kept::All)?;
+        let symbols = ElfSymbols::of(object.into(), Whole::Yes, Kept::All)?;
         Ok(symbols.expect("all functions are kept"))
     }
 
@@ -138,7 +138,7 @@ impl ElfSymbols {
         addrs: &[LinkAddr],
     ) -> Result<Option<ElfSymbols>, OpenError> {
         let kept = Kept::Near(addrs);
-        let Some(symbols) = ElfSymbols::of(object, Whole::Yes, kept)? else {
+        let Some(symbols) = ElfSymbols::of(object.into(), Whole::Yes, kept)? else {
             return Ok(None);
         };
         match files {
@@ -205,7 +205,7 @@ impl ElfSymbols {
     /// Implements [`ElfSymbols::add_separate`]; `None` if what is kept does not suffice.
     fn add_separate_of(&mut self, found: Object, origin: Origin, kept: Kept<'_>) -> Option<bool> {
         let found = found.belonging_to(&self.object);
-        let Ok(symbols) = ElfSymbols::of(found, Whole::No, kept) else {
+        let Ok(symbols) = ElfSymbols::of(Arc::new(found), Whole::No, kept) else {
             return Some(false);
         };
         let symbols = symbols?;
@@ -226,11 +226,10 @@ impl ElfSymbols {
     /// Reads the symbols. `None` if what is kept does not suffice, which never happens if all are
     /// kept.
     fn of(
-        object: impl Into<Arc<Object>>,
+        object: Arc<Object>,
         whole: Whole,
         kept: Kept<'_>,
     ) -> Result<Option<ElfSymbols>, OpenError> {
-        let object = object.into();
         let id = object.file_id()?;
         let tables = tables::find(&object);
         let stripped = tables.full.is_none();
