@@ -38,6 +38,8 @@ pub struct Kept {
 const TARGETS_MAX: usize = 50;
 /// Maximum length of a target's name, in characters.
 const NAME_MAX: usize = 200;
+/// Maximum length of a word that stands for a value, in characters. Those that we write are shorter.
+const WORD_MAX: usize = 40;
 
 /// The comment at the beginning of the file.
 const HEAD: &str = "\
@@ -151,10 +153,32 @@ fn put(text: &str, name: &str, kept: Kept) -> String {
 fn read(text: &str) -> KeptFile {
     let mut state: KeptFile = toml::from_str(text).unwrap_or_default();
     state.target.truncate(TARGETS_MAX);
+    cut(&mut state.debuginfod, WORD_MAX);
     for entry in &mut state.target {
-        entry.name = entry.name.chars().take(NAME_MAX).collect();
+        let Entry {
+            name,
+            sort,
+            unit,
+            tree,
+            code,
+            syntax,
+            inverted: _,
+            family: _,
+            pane_off: _,
+        } = entry;
+        cut(name, NAME_MAX);
+        for word in [sort, unit, tree, code, syntax] {
+            cut(word, WORD_MAX);
+        }
     }
     state
+}
+
+/// Shortens a text to a maximum number of characters.
+fn cut(text: &mut String, chars_max: usize) {
+    if let Some((end, _)) = text.char_indices().nth(chars_max) {
+        text.truncate(end);
+    }
 }
 
 /// The columns by which functions can be sorted, as they are written to the file.
@@ -349,6 +373,24 @@ mod tests {
         }
         assert_eq!(text.matches("[[target]]").count(), TARGETS_MAX);
         assert!(find(&text, "target 58").is_some() && find(&text, "target 8").is_none());
+    }
+
+    #[test]
+    fn no_more_is_written_than_is_read() {
+        let max = file::BYTES_MAX as usize;
+        let (head, mark) = ("[[target]]\nname = 'a'\nsort = '", "'\n");
+        let word = "x".repeat(max - head.len() - mark.len());
+        // Control characters take six bytes each.
+        let escaped = "\\u0001".repeat(1000);
+        let many = format!("[[target]]\nname = \"{escaped}\"\nsort = \"{escaped}\"\n");
+        let answer = format!("debuginfod = '{}'", "x".repeat(max - 20));
+        for text in [format!("{head}{word}{mark}"), many.repeat(20), answer] {
+            assert!(text.len() <= max);
+            for written in [put(&text, "b", changed()), put_answer(&text, true)] {
+                assert!(written.len() <= max, "{}", written.len());
+                assert!(!written.contains(&"x".repeat(WORD_MAX + 1)));
+            }
+        }
     }
 
     #[test]

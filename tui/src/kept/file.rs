@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Maximum size of a file that is read, in bytes. We never write a larger one.
-const BYTES_MAX: u64 = 256 << 10;
+pub(super) const BYTES_MAX: u64 = 256 << 10;
 /// Only the user may see which programs were profiled.
 const FOLDER_MODE: u32 = 0o700;
 const FILE: Manner = Manner {
