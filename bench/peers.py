@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent / "lean"))
 import loads  # noqa: E402
 
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parent.parent / "target"))
-PROFTOP = str(TARGET / "release/proftop")
+PROFTOP = os.environ.get("PROFTOP", str(TARGET / "release/proftop"))
 STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # lightswitch takes only primes.
 RATE = 997
