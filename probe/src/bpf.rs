@@ -233,7 +233,7 @@ impl BpfSource {
     }
 
     /// Waits once. Returns whether it has to be followed by a turn, whatever was read: the alarm has
-    /// rung, or a program was executed.
+    /// rung, or a process has begun, ended or executed a program.
     fn wait(&mut self, wait: Duration) -> Result<bool, SourceError> {
         let alarm = self.alarm.clone();
         let wakeup = &self.wakeup;
@@ -250,11 +250,11 @@ impl BpfSource {
             })?;
         self.wakeup.clear();
         let is_called = self.alarm.as_ref().is_some_and(|alarm| alarm.silence());
-        let is_executed = self.clocks.have_rung() && is_quiet;
-        if is_executed {
+        let has_rung = self.clocks.have_rung() && is_quiet;
+        if has_rung {
             self.timeline.expect_processes();
         }
-        Ok(is_called || is_executed)
+        Ok(is_called || has_rung)
     }
 
     /// Waits until there is something, but no longer than `wait`, and reads both rings; returns the time

@@ -154,7 +154,7 @@ impl Clocks {
         self.cpus.values().map(|cpu| cpu.sideband.as_fd())
     }
 
-    /// Descriptors that become readable when a process executes a program.
+    /// Descriptors that become readable when processes begin, end or execute a program.
     pub fn bells(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let bells = self.cpus.values().filter_map(|cpu| cpu.bell.as_ref());
         bells.map(Bell::as_fd)

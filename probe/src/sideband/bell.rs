@@ -1,6 +1,7 @@
-//! A *bell* wakes the sampler when a process on one CPU executes a program. The side band has that
-//! as well, but wakes its reader only when it fills up, which suits times of much activity; the
-//! bell is for quiet times.
+//! A *bell* wakes the sampler when a process or thread begins or ends on one CPU, or executes a
+//! program: a process that lives for a moment has to be looked at soon. The side band has that as
+//! well, but wakes its reader only when it fills up, which suits times of much activity; the bell is
+//! for quiet times.
 
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind};
 use crate::ring::Ring;
@@ -25,7 +26,7 @@ impl Bell {
             kind: kind::SOFTWARE,
             config: kind::SOFTWARE_DUMMY,
             // The kernel reports other new names as well, which are few.
-            flags: flags::DISABLED | flags::COMM | flags::COMM_EXEC,
+            flags: flags::DISABLED | flags::TASK | flags::COMM | flags::COMM_EXEC,
             wakeup: 1,
             ..Attributes::default()
         };
@@ -35,7 +36,7 @@ impl Bell {
         Ok(Self { event, ring })
     }
 
-    /// Whether a program was executed since the last call.
+    /// Whether any of that has happened since the last call.
     pub fn has_rung(&mut self) -> bool {
         let mut has_rung = false;
         self.ring.drain(|_| has_rung = true);
@@ -44,7 +45,7 @@ impl Bell {
 }
 
 impl AsFd for Bell {
-    /// Becomes readable when a program is executed.
+    /// Becomes readable when any of that happens.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
