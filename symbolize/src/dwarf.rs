@@ -83,6 +83,8 @@ pub struct DebugInfo {
     whole_index: OnceLock<Index>,
     tables: Cache<usize, Option<Arc<Table>>>,
     parts: Cache<usize, Part>,
+    /// Maximum size of the tables of a cache, in bytes.
+    kept_max: usize,
     /// The units of the addresses that were prepared for last.
     prepared: Mutex<HashMap<u64, usize>>,
     /// How often units of some addresses were looked for without an index of all.
@@ -109,7 +111,7 @@ const TABLES_MAX: usize = 4096;
 
 /// Maximum number of units of which only a few addresses were read: all of them are visited when
 /// others are added.
-const PARTS_MAX: usize = 1 << 16;
+const PARTS_MAX: usize = 4096;
 
 /// Maximum number of times that a unit is read for a few addresses. Each time takes half of what the
 /// table of the unit takes, which is made when it is asked about again.
@@ -149,6 +151,7 @@ impl DebugInfo {
             whole_index: OnceLock::new(),
             tables: Cache::new(TABLES_MAX, kept_max),
             parts: Cache::new(PARTS_MAX, kept_max),
+            kept_max,
             prepared: Mutex::default(),
             looks: AtomicU32::new(0),
         }))
@@ -197,7 +200,12 @@ impl DebugInfo {
         *self.prepared() = wanted.iter().map(|(unit, addr)| (*addr, *unit)).collect();
         wanted.sort_unstable();
         let mut scratch = Scratch::default();
+        let (mut parts, mut bytes) = (0, 0);
         for of_unit in wanted.chunk_by(|one, other| one.0 == other.0) {
+            // The others are read when they are asked about.
+            if parts == PARTS_MAX || bytes > self.kept_max {
+                break;
+            }
             let unit = of_unit[0].0;
             let known = self.parts.get(&unit);
             let reads = known.as_ref().map_or(0, |part| part.reads);
@@ -210,6 +218,7 @@ impl DebugInfo {
             }
             let addrs: Arc<[u64]> = of_unit.iter().map(|(_, addr)| *addr).collect();
             let table = self.read_table(unit, Wanted::At(&addrs), &mut scratch);
+            (parts, bytes) = (parts + 1, bytes + heap_bytes(table.as_ref()));
             let reads = reads + 1;
             self.parts.forget(&unit);
             let slot = self.parts.slot(unit);

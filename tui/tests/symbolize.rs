@@ -208,7 +208,8 @@ fn a_program_may_wait_for_each_answer() {
     let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut output = BufReader::new(output);
     for addr in &addresses[..3] {
-        writeln!(input, "{addr:#x}").unwrap();
+        // With the beginning of a line that is not written yet.
+        write!(input, "{addr:#x}\n  ").unwrap();
         let mut answer = String::new();
         // The first line of the answer; functions that contain it may follow.
         while !answer.starts_with(&format!("{addr:#x}")) {

@@ -98,8 +98,12 @@ impl<'a> Database<'a> {
         let page = Page::new(self, page)?;
         for cell in 0..page.cells {
             if page.is_leaf {
-                if let Some(row) = page.row(self, cell) {
-                    left.row_bytes = left.row_bytes.checked_sub(row.record.len())?;
+                // A row that cannot be read whole has cost what was read of it.
+                let row = page.row(self, cell, &mut left.row_bytes);
+                if left.row_bytes == 0 {
+                    return None;
+                }
+                if let Some(row) = row {
                     look(&row).then_some(())?;
                 }
             } else {
@@ -120,7 +124,7 @@ impl<'a> Database<'a> {
             let page = Page::new(self, at)?;
             if page.is_leaf {
                 let cell = (0..page.cells).find(|cell| page.number(*cell) == Some(number))?;
-                return page.row(self, cell);
+                return page.row(self, cell, &mut ROW_BYTES_MAX.clone());
             }
             let cell = (0..page.cells).find(|cell| page.number(*cell) >= Some(number));
             at = match cell {
@@ -197,7 +201,14 @@ impl<'a> Page<'a> {
         Some(varint(bytes.get(length..)?)?.0.cast_signed())
     }
 
-    fn row(&self, database: &Database<'_>, cell: usize) -> Option<Row> {
+    /// Reads the row of a cell. Takes its bytes from `bytes_left`, which is 0 and ends the row when there
+    /// are not as many.
+    fn row(&self, database: &Database<'_>, cell: usize, bytes_left: &mut usize) -> Option<Row> {
+        let mut take = |bytes: usize| {
+            let left = bytes_left.checked_sub(bytes);
+            *bytes_left = left.unwrap_or_default();
+            left.map(|_| ())
+        };
         let bytes = self.cell(cell)?;
         let (len, first) = varint(bytes)?;
         let (_, second) = varint(bytes.get(first..)?)?;
@@ -206,12 +217,14 @@ impl<'a> Page<'a> {
             .filter(|len| *len <= ROW_BYTES_MAX)?;
         let rest = bytes.get(first + second..)?;
         let here = bytes_here(len, database.usable);
+        take(here)?;
         let mut record = rest.get(..here)?.to_vec();
         let mut next = word(rest, here);
         while record.len() < len {
             // Each overflow page has the number of the next one.
             let page = database.page(next?)?;
             let wanted = (len - record.len()).min(database.usable - 4);
+            take(wanted)?;
             record.extend_from_slice(page.get(4..4 + wanted)?);
             next = word(page, 0);
         }
@@ -323,5 +336,23 @@ mod tests {
             true
         });
         assert_eq!(rows, [40_000]);
+    }
+
+    #[test]
+    fn rows_that_are_cut_off_count_as_well() {
+        let mut bytes = nested_rows();
+        let row = 108 + 2 * 10_000;
+        // A length of 1,000,000, of which 17,020 bytes are in the cell, and then page 2.
+        bytes[row..][..3].copy_from_slice(&[0xbd, 0x84, 0x40]);
+        bytes[row + 4 + 17_020..][..4].copy_from_slice(&2_u32.to_be_bytes());
+        // A page that has no next one.
+        bytes.resize(2 * 65_536, 0);
+        let database = Database::new(&bytes).expect("a header");
+        let mut left = Left {
+            pages: 3,
+            row_bytes: 2 * (17_020 + 65_532),
+        };
+        let visited = database.visit_below(1, DEPTH_MAX, &mut left, &mut |_| panic!("no row"));
+        assert_eq!((visited, left.row_bytes), (None, 0), "two rows were read");
     }
 }

@@ -50,14 +50,14 @@ impl<'l> Iterator for Addresses<'l> {
                 if at >= self.without_file {
                     let end = at + run(&line[at..], may_be_in_file);
                     found = in_file(line, at..end);
-                    self.without_file = end;
+                    // Behind an address in a file there may be another one.
+                    self.without_file = found.as_ref().map_or(end, |(_, behind)| *behind);
                 }
                 if found.is_none() && !ends_in_word(&line[..at]) {
                     found = after_pc(line, at).or_else(|| alone(line, at));
                 }
                 if let Some((address, behind)) = found {
                     self.at = behind;
-                    self.without_file = self.without_file.min(behind);
                     return Some(address);
                 }
             }

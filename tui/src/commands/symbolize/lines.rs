@@ -60,9 +60,9 @@ impl Lines {
         Ok((len > 0).then_some(&rest[..len]))
     }
 
-    /// Whether the next line has to be read, and may be waited for.
+    /// Whether the next line, or its end, has to be read, and may be waited for.
     pub fn is_all_answered(&self) -> bool {
-        self.at == self.text.len()
+        !self.text[self.at..].contains(&b'\n')
     }
 
     /// Reads some text; returns its length, which is 0 at the end.
