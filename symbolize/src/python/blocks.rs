@@ -147,6 +147,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
     use std::time::Duration;
+    use test_support::wait_until;
 
     const START: u64 = 0x10_0000;
 
@@ -214,13 +215,17 @@ mod tests {
         assert_eq!(memory.read(4096, 8), Err(Reason::Refused), "not mapped");
         let mut other = std::process::Command::new("sleep");
         let mut other = other.arg("1000").spawn().expect("a process");
-        let held = open(other.id());
-        // `startstack` of proc_pid_stat(5).
+        let pid = other.id();
+        // `startstack` of proc_pid_stat(5), which is 0 until the program is executed. Before that the
+        // memory is that of this test.
         let place = || {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", other.id())).unwrap();
-            let fields = stat.rsplit(") ").next().unwrap();
-            fields.split(' ').nth(25).unwrap().parse::<u64>().unwrap()
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            let (name, fields) = stat.rsplit_once(") ").unwrap();
+            let start = fields.split(' ').nth(25).unwrap().parse::<u64>().unwrap();
+            if name.ends_with("(sleep") { start } else { 0 }
         };
+        wait_until("it runs its program", || place() > 0);
+        let held = open(pid);
         let stack = place() & !15;
         let read = blocks_of(&held, until).read(stack, 8);
         assert_eq!(read.map(|it| it.len()), Ok(8));
