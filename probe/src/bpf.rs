@@ -30,8 +30,9 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum time between two looks at the rings while nothing happens.
-const LOOK: Duration = Duration::from_millis(250);
+/// Maximum time between two looks at the rings while nothing happens: as often as they are read while
+/// something does, as functions of Python can be read only while their process lives.
+const LOOK: Duration = DRAIN;
 
 /// What to sample, and how.
 #[derive(Debug, Clone)]
