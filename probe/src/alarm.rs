@@ -44,15 +44,17 @@ impl AsFd for Alarm {
     }
 }
 
+/// Whether a descriptor is readable now.
+#[cfg(test)]
+pub fn is_readable(descriptor: &impl AsFd) -> bool {
+    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
+    poll(&mut descriptors, Some(&Timespec::default())).unwrap() > 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Arc;
-
-    fn is_readable(alarm: &Alarm) -> bool {
-        let mut descriptors = [PollFd::new(alarm, PollFlags::IN)];
-        poll(&mut descriptors, Some(&Timespec::default())).unwrap() > 0
-    }
 
     #[test]
     fn it_ends_a_wait_whether_it_rings_before_or_meanwhile() {

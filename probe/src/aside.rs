@@ -171,13 +171,9 @@ mod tests {
 
     #[test]
     fn whoever_waits_is_woken_once_for_what_was_done() {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let aside = Aside::start("test", "testing", |work: u32| (work > 1).then_some(work))
             .expect("a thread");
-        let is_readable = || {
-            let mut descriptors = [PollFd::new(&aside, PollFlags::IN)];
-            poll(&mut descriptors, Some(&Timespec::default())).expect("polled") > 0
-        };
+        let is_readable = || crate::alarm::is_readable(&aside);
         assert!(!is_readable());
         // Without an answer, and with one.
         for (work, answers) in [(1, vec![]), (2, vec![2])] {

@@ -322,7 +322,8 @@ impl Timeline {
         !self.is_lively()
     }
 
-    /// Records that a program was executed, which will map files.
+    /// Records that a process has begun, which is to be looked at soon, or has executed a program,
+    /// which will map files.
     pub fn expect_processes(&mut self) {
         self.expected_until = Instant::now() + EXPECTED_FOR;
     }

@@ -47,13 +47,8 @@ impl AsFd for Wakeup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use crate::alarm::is_readable;
     use std::io::Write as _;
-
-    fn is_readable(wakeup: &Wakeup) -> bool {
-        let mut descriptors = [PollFd::new(wakeup, PollFlags::IN)];
-        poll(&mut descriptors, Some(&Timespec::default())).unwrap() > 0
-    }
 
     #[test]
     fn what_was_told_is_not_told_again_until_there_is_more() {

@@ -18,8 +18,8 @@ const SAMPLES_PER_SECOND: u64 = 10_000;
 const CPUS: u64 = 100;
 const HZ: u32 = 99;
 const SECOND_NS: u64 = 1_000_000_000;
-/// One of four samples has a new stack in the beginning, one of six after so many, and one of forty
-/// after a hundred times as many.
+/// One of four samples has a new stack in the beginning, one of six after this number of samples, and
+/// one of forty after a hundred times that number.
 const SAMPLES_OF_VARIETY: f64 = 40_000.0;
 /// Processes that the given recording has are numbered below this.
 const PROCESSES: u32 = 1 << 20;

@@ -57,7 +57,7 @@ impl Selection {
         self.traces_together(TOGETHER_MIN)
     }
 
-    /// Returns all traces, and collects at least so many samples before it adds them up.
+    /// Returns all traces. Samples are added up whenever at least `together_min` were collected.
     fn traces_together(&self, together_min: usize) -> Vec<Trace> {
         let mut all: Vec<(u64, u8, u64)> = Vec::new();
         let mut room = together_min;

@@ -134,8 +134,8 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
         }
     }
 
-    /// Adds what is at these addresses. The range of each reaches up to the next one, as nobody asks
-    /// about the addresses between them.
+    /// Adds what is at these addresses. The range of each address reaches up to the next address: those
+    /// between them are looked up in other tables.
     fn add_some(&mut self, painted: &[Painted], rows: &[Row], addrs: &[u64]) {
         for &addr in addrs {
             let behind = painted.partition_point(|painted| painted.start <= addr);
