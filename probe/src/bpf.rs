@@ -9,6 +9,7 @@ use crate::events::happening::{Happening, Happenings, Told};
 use crate::events::wait::Waits;
 use crate::events::{Event, tick};
 use crate::files;
+use crate::first_record::FirstRecord;
 use crate::idle::IdleWatch;
 use crate::loader::{self, HappeningProgram, Settings};
 use crate::open_waits::OpenWaits;
@@ -30,9 +31,13 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum time between two looks at the rings while nothing happens: as often as they are read while
-/// something does, as functions of Python can be read only while their process lives.
+/// Time between two looks at the rings as long as records come: as often as they are read, as functions
+/// of Python can be read only while their process lives. If there is nothing, the source rests.
 const LOOK: Duration = DRAIN;
+
+/// How long after the first record after a rest the rings are read: by then it is complete
+/// ([`SETTLED_NS`]), as are others of the same moment.
+const AFTER_FIRST: Duration = Duration::from_millis(5);
 
 /// What to sample, and how.
 #[derive(Debug, Clone)]
@@ -88,6 +93,7 @@ pub struct BpfSource {
     clocks: Clocks,
     samples: RingBuf<MapData>,
     wakeup: Wakeup,
+    first_record: FirstRecord,
     /// Ends a wait from another thread. `None`: no wait is long.
     alarm: Option<Arc<Alarm>>,
     idle: IdleWatch,
@@ -158,6 +164,7 @@ impl BpfSource {
         let mut source = Self {
             clocks,
             wakeup,
+            first_record: FirstRecord::new(loaded.is_resting),
             alarm: None,
             idle: IdleWatch::default(),
             samples: loaded.samples,
@@ -259,16 +266,37 @@ impl BpfSource {
     }
 
     /// Waits until there is something, but no longer than `wait`, and reads both rings; returns the time
-    /// until which they were read. What was not there for a while does not wake the sampler when it
-    /// comes, so that a long wait is one of looks.
+    /// until which they were read. Records do not wake the sampler while they come often: it looks for
+    /// them. Once it finds none it rests, and the next record wakes it.
     fn rest(&mut self, wait: Duration) -> Result<u64, SourceError> {
-        let end = Instant::now() + wait;
+        let mut end = Instant::now() + wait;
+        // Records that were too new for the last turn are there already.
+        let mut is_woken = self.first_record.wakes() && self.timeline.has_records();
+        if is_woken {
+            end = end.min(Instant::now() + AFTER_FIRST);
+        }
         loop {
-            let look_at = end.min(Instant::now() + LOOK);
+            // While processes begin and end, it looks for what happens to them, too.
+            let is_resting = self.first_record.wakes() && self.timeline.is_quiet();
+            let look_at = if is_resting {
+                end
+            } else {
+                end.min(Instant::now() + LOOK)
+            };
             let is_called = self.wait(look_at.saturating_duration_since(Instant::now()))?;
             let is_over = look_at >= end || Instant::now() < look_at;
-            let settled_ns = self.drain();
-            if is_called || is_over || self.timeline.has_records() {
+            let mut settled_ns = self.drain();
+            if !is_called && !is_over && !self.timeline.has_records() {
+                self.first_record.set_waking(true);
+                // What came before that has not woken the sampler.
+                settled_ns = self.drain();
+            }
+            let has_records = self.timeline.has_records();
+            if has_records && !is_woken && self.first_record.wakes() {
+                is_woken = true;
+                self.first_record.came();
+                end = end.min(Instant::now() + AFTER_FIRST);
+            } else if is_called || is_over || has_records {
                 return Ok(settled_ns);
             }
         }

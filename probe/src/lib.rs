@@ -33,6 +33,7 @@ mod exec;
 mod family;
 pub mod features;
 pub mod files;
+mod first_record;
 pub mod helper;
 mod idle;
 mod ids;

@@ -22,7 +22,7 @@ use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
 use aya::Ebpf;
-use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint};
 use multi::MadeMaps;
 use objects::BpfObject;
@@ -64,6 +64,8 @@ pub struct Loaded {
     pub events: BTreeMap<Event, ProgramFd>,
     /// The ring of sample records.
     pub samples: RingBuf<MapData>,
+    /// Whether the next record in that ring wakes its reader up.
+    pub is_resting: Array<MapData, u32>,
     /// Counters of the programs, for each CPU.
     pub counters: PerCpuArray<MapData, u64>,
     /// The processes to sample, by pid, if the target is a list of processes.
@@ -244,6 +246,7 @@ fn load_object(
         events,
         happening,
         samples: take(&mut object, "SAMPLES")?,
+        is_resting: take(&mut object, "IS_RESTING")?,
         counters: take(&mut object, "COUNTERS")?,
         target_pids: take(&mut object, "TARGET_PIDS")?,
         target_tids: take(&mut object, "TARGET_TIDS")?,

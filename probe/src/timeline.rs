@@ -22,7 +22,6 @@ use crate::resolve::{Located, Resolver};
 use crate::sample::{Batch, Sample};
 use crate::short_lived;
 use crate::sideband::record::{Event, What};
-use crate::source::DRAIN;
 use crate::stack::StackCopy;
 use crate::startup::StartupScan;
 use crate::targets::Targets;
@@ -99,8 +98,6 @@ pub struct Timeline {
     housekeeping: Instant,
     /// Time of the last event of a process.
     last_event: Instant,
-    /// Whether there were samples in the last turn.
-    is_sampled: bool,
     /// Until this time turns follow each other soon: first samples are expected, or a new process is
     /// expected to map files.
     expected_until: Instant,
@@ -130,7 +127,6 @@ impl Timeline {
             adopted_again: false,
             housekeeping: Instant::now(),
             last_event: Instant::now(),
-            is_sampled: false,
             expected_until: Instant::now() + FIRST_EXPECTED_FOR,
         }
     }
@@ -240,7 +236,6 @@ impl Timeline {
         }
         self.mark_trampolines();
         let (mut events, samples) = self.take_settled(settled_ns);
-        self.is_sampled = !samples.is_empty() || !self.waiting_samples.is_empty();
         let read = samples.iter().chain(&self.waiting_samples);
         short_lived::drop_mappings(&mut events, read.map(|sample| sample.tgid));
         self.note_starting(&events, now_ns);
@@ -294,8 +289,7 @@ impl Timeline {
     ///
     /// - after [`STARTING_TURN`] in the first moments, and while a process is about to run Python or
     ///   a program was executed a moment ago;
-    /// - after [`LIVELY`] while something happens to processes, or samples are held;
-    /// - after [`DRAIN`] if there were samples in the last turn.
+    /// - after [`LIVELY`] while something happens to processes, or samples are held.
     ///
     /// When answers arrive, it is earlier still ([`Self::answers`]).
     pub fn next_turn(&self, wait: Duration) -> Duration {
@@ -304,8 +298,6 @@ impl Timeline {
             wait.min(STARTING_TURN)
         } else if self.is_lively() {
             wait.min(LIVELY)
-        } else if self.is_sampled {
-            wait.min(DRAIN)
         } else {
             wait
         }

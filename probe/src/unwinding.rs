@@ -134,7 +134,7 @@ pub struct Unwinding {
     /// Files for whose tables there was no room.
     without_room: HashMap<ModuleId, Job>,
     /// The tables with which held stacks were last walked. To open a window of tables it has to be
-    /// mapped, which costs more than a walk. It is closed each second.
+    /// mapped, which costs more than a walk. It is closed when free memory is given back.
     reader: Option<Reader>,
     /// When free memory was last given back.
     given_back_ns: u64,
@@ -515,7 +515,6 @@ impl Unwinding {
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
         self.dropped.add(self.tables.take_dropped());
-        self.reader = None;
         self.hurried.retain(|_, due_ns| now_ns < *due_ns);
         self.ask_again();
         self.starting.sweep(now_ns);
@@ -524,6 +523,7 @@ impl Unwinding {
         // machine that compiles there is no second without some.
         if now_ns.saturating_sub(self.given_back_ns) >= GIVE_BACK_NS {
             self.given_back_ns = now_ns;
+            self.reader = None;
             memory::give_back_much();
         }
     }

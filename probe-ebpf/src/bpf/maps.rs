@@ -155,6 +155,10 @@ pub static RAW_SCRATCH: Array<RawScratch, { CPUS_MAX as usize }> = Array::new();
 #[btf_map]
 pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();
 
+/// 1 while the reader rests: the next record with frames of a process wakes it up. Otherwise 0.
+#[btf_map]
+pub static IS_RESTING: Array<u32, 1> = Array::new();
+
 /// Counters of each CPU, by [`counter`].
 #[btf_map]
 pub static COUNTERS: PerCpuArray<u64, { counter::COUNT as usize }> = PerCpuArray::new();
@@ -322,7 +326,7 @@ pub static CGROUP_LEVEL: Global<u32> = Global::new(0xfeed_0003);
 /// The control group that targets are in.
 #[unsafe(no_mangle)]
 pub static CGROUP_ID: Global<u64> = Global::new(0xfeed_0004_feed_0004);
-/// Bytes waiting in the ring buffer from which on the reader is woken up.
+/// Bytes waiting in the ring buffer from which on the reader is woken up, even if it does not rest.
 #[unsafe(no_mangle)]
 pub static WAKE_BYTES: Global<u64> = Global::new(0xfeed_0005_feed_0005);
 /// Offset of `flags` in this kernel's `task_struct`; 0 if it is not known.
