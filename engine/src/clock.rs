@@ -182,17 +182,8 @@ impl SnapshotClock {
         if self.is_finished() || state.complete_until_ns == 0 {
             return None;
         }
-        let start = *self
-            .report_start_ns
-            .get_or_insert(state.begin_ns / STEP_NS * STEP_NS);
-        // In whole steps, like the times of samples: otherwise a sample could be in two reports or
-        // in none.
-        let full = start + (delay.as_nanos() as u64).max(STEP_NS) / STEP_NS * STEP_NS;
-        let end = if state.ended && state.complete_until_ns < full {
-            state.complete_until_ns.next_multiple_of(STEP_NS)
-        } else {
-            full
-        };
+        let (start, end) = self.next_report(state, delay);
+        self.report_start_ns = Some(start);
         // Samples may still come, or there is no time to report.
         if state.complete_until_ns < end && !state.ended || end <= start {
             return None;
@@ -219,6 +210,35 @@ impl SnapshotClock {
             end_ns: end - 1,
             window: Duration::from_nanos(end - start),
         })
+    }
+
+    /// Returns where the next report begins and ends, in whole steps, like the times of samples:
+    /// otherwise a sample could be in two reports or in none.
+    fn next_report(&self, state: &ClockInput, delay: Duration) -> (u64, u64) {
+        let begin = state.begin_ns / STEP_NS * STEP_NS;
+        let start = self.report_start_ns.unwrap_or(begin);
+        let full = start + (delay.as_nanos() as u64).max(STEP_NS) / STEP_NS * STEP_NS;
+        if state.ended && state.complete_until_ns < full {
+            let end = state.complete_until_ns.next_multiple_of(STEP_NS);
+            (start, end)
+        } else {
+            (start, full)
+        }
+    }
+
+    /// Whether all samples of the next report, which waits for names, have arrived since
+    /// [`SnapshotClock::due`] was last called. Always false for a screen.
+    pub fn has_just_ended(&self, state: &ClockInput) -> bool {
+        match self.schedule {
+            Schedule::Live { .. } => false,
+            Schedule::Reports { delay, names, .. } => {
+                let (_, end) = self.next_report(state, delay);
+                let is_last = self.is_last() || state.ended;
+                let waits = names == AwaitNames::Each || is_last;
+                let is_complete = state.complete_until_ns >= end || state.ended;
+                waits && is_complete && self.report_over.is_none() && !self.is_finished()
+            }
+        }
     }
 
     /// Returns the time until the next snapshot of a screen is due. Reports are due when their samples
@@ -403,6 +423,35 @@ mod tests {
         age(&mut clock, NAMES_WAIT);
         assert!(clock.due(&waiting).is_some(), "it is on time");
         assert!(clock.due(&state(7 * SECOND)).is_some());
+    }
+
+    #[test]
+    fn names_are_needed_once_when_all_samples_of_a_report_are_there() {
+        let mut clock = reports(None);
+        for (complete_until_ns, is_over) in [
+            (5 * SECOND + 900, false),
+            (6 * SECOND, true),
+            (6 * SECOND + 1, false),
+            (7 * SECOND, true),
+        ] {
+            let state = ClockInput {
+                names_outstanding: 3,
+                ..state(complete_until_ns)
+            };
+            assert_eq!(clock.has_just_ended(&state), is_over, "{complete_until_ns}");
+            assert_eq!(clock.due(&state), None);
+            if complete_until_ns == 6 * SECOND + 1 {
+                age(&mut clock, NAMES_WAIT);
+                assert!(clock.due(&state).is_some());
+            }
+        }
+        // A recording has its names later.
+        let recorded = SnapshotClock::new(Schedule::Reports {
+            delay: Duration::from_secs(1),
+            count: None,
+            names: AwaitNames::Last,
+        });
+        assert!(!recorded.has_just_ended(&state(6 * SECOND)));
     }
 
     #[test]

@@ -171,7 +171,9 @@ impl Model {
             .try_iter()
             .for_each(|command| self.handle_command(command));
         self.course.notice_end(&self.settings.scope);
-        self.workers.exchange(&mut self.store, &mut self.modules);
+        let are_names_needed = self.clock.has_just_ended(&self.clock_input());
+        self.workers
+            .exchange(&mut self.store, &mut self.modules, are_names_needed);
         self.govern();
         if let Some(log) = self.probing.receive_news() {
             self.store.set_probes(log);
@@ -448,16 +450,7 @@ impl Model {
 
     /// Publishes a snapshot if one is due. Returns false if no snapshots are wanted any more.
     fn publish_if_due(&mut self) -> bool {
-        let state = ClockInput {
-            complete_until_ns: self.course.complete_until_ns(),
-            begin_ns: self.course.begin_ns(),
-            names_outstanding: self.workers.outstanding(),
-            has_samples: self.course.has_samples(),
-            has_names: self.workers.has_names(),
-            ended: self.course.is_over(),
-            is_hurried: self.course.is_finishing(),
-        };
-        match self.clock.due(&state) {
+        match self.clock.due(&self.clock_input()) {
             Some(due) => {
                 let snapshot = self.snapshot(due);
                 self.publish(snapshot)
@@ -476,6 +469,19 @@ impl Model {
                 None => true,
             },
             None => true,
+        }
+    }
+
+    /// Returns the state of the run for the clock.
+    fn clock_input(&self) -> ClockInput {
+        ClockInput {
+            complete_until_ns: self.course.complete_until_ns(),
+            begin_ns: self.course.begin_ns(),
+            names_outstanding: self.workers.outstanding(),
+            has_samples: self.course.has_samples(),
+            has_names: self.workers.has_names(),
+            ended: self.course.is_over(),
+            is_hurried: self.course.is_finishing(),
         }
     }
 

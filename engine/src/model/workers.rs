@@ -27,9 +27,9 @@ const LATER_MAX: usize = 1 << 18;
 /// Minimum time before more frames are sent while many are being named.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Minimum time before more frames are sent while few are being named. Each request wakes up a
-/// worker and the parser process, for each file.
-const AGAIN_SOON: Duration = Duration::from_millis(100);
+/// Minimum time before more frames are sent while few are being named, unless a report waits for
+/// them. Each request wakes up a worker and the parser process, for each file.
+const AGAIN_SOON: Duration = Duration::from_millis(250);
 
 /// The threads that look up names and source lines, and the thread that fetches debug files.
 pub struct Workers {
@@ -109,15 +109,14 @@ impl Workers {
         self.fetching.iter().flat_map(Fetching::notes)
     }
 
-    /// Puts the names that were found into the store, and sends more frames.
-    pub fn exchange(&mut self, store: &mut Store, modules: &mut Modules) {
+    /// Puts the names that were found into the store, and sends more frames: at intervals, or at once
+    /// if all are needed now.
+    pub fn exchange(&mut self, store: &mut Store, modules: &mut Modules, are_all_needed: bool) {
         self.take_names(store, modules);
         self.take_lines(store, modules);
         self.fetch_debug_files(store, modules);
-        if self
-            .asked
-            .is_some_and(|asked| asked.elapsed() < self.pause())
-        {
+        let is_recent = |asked: Instant| asked.elapsed() < self.pause();
+        if !are_all_needed && self.asked.is_some_and(is_recent) {
             return;
         }
         self.asked = Some(Instant::now());
