@@ -80,6 +80,15 @@ pub struct Complaint {
     /// Line and column, from 1. None if it is about the file as a whole.
     at: Option<(usize, usize)>,
     what: String,
+    /// How many mistakes this stands for: one, or all that are not listed.
+    mistakes: usize,
+}
+
+impl Complaint {
+    /// Returns how many mistakes this stands for.
+    pub fn mistakes(&self) -> usize {
+        self.mistakes
+    }
 }
 
 impl fmt::Display for Complaint {
@@ -101,6 +110,7 @@ pub fn load() -> (Settings, Vec<Complaint>) {
             file: place.name(),
             at: None,
             what,
+            mistakes: 1,
         };
         match place.read() {
             Ok(Some(text)) => complaints.extend(read::read(&text, &place.name(), &mut settings)),

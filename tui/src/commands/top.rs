@@ -5,6 +5,7 @@ use super::input::{self, Input};
 use super::resolve::Places;
 use super::{Subject, apart, open_file, sampling};
 use crate::cli::{Config, Look};
+use crate::config::Complaint;
 use crate::failure::rights::{Invocation, quote};
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
@@ -327,6 +328,7 @@ pub fn screen_options(
 ) -> Result<ScreenOptions, Failure> {
     let baseline = baseline.map(OpenBaseline::read).transpose()?;
     let first = look.complaints.first().map(ToString::to_string);
+    let mistakes: usize = look.complaints.iter().map(Complaint::mistakes).sum();
     Ok(ScreenOptions {
         theme: themes::theme(look.theme, look.color, look.ascii),
         mouse: look.mouse,
@@ -335,7 +337,7 @@ pub fn screen_options(
         metric: 0,
         baseline,
         keymap: look.keymap.clone(),
-        complaint: first.map(|what| match look.complaints.len() {
+        complaint: first.map(|what| match mistakes {
             1 => what,
             count => format!("{what} (and {} more)", count - 1),
         }),

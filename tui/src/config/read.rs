@@ -11,17 +11,23 @@ use toml::de::{DeTable, DeValue};
 
 /// Maximum number of bytes of a key in a complaint.
 const SHOWN_BYTES_MAX: usize = 40;
+/// Maximum number of complaints about a file that are listed. The others are counted.
+const LISTED_MAX: usize = 20;
+/// Maximum number of keys of one action. Each is compared with all keys of the other actions.
+const KEYS_MAX: usize = 32;
 
 /// The sections whose keys are not in the table of options.
 const FREE_SECTIONS: [&str; 2] = ["keys", "source-map"];
 
-/// Reads the text of a file into the settings, and returns the complaints about it.
+/// Reads the text of a file into the settings, and returns the complaints about it. If there are
+/// too many, the last one says how many are not listed.
 pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
     let mut reader = Reader {
         text,
         file,
         settings,
         complaints: Vec::new(),
+        unlisted: 0,
     };
     match DeTable::parse(text) {
         Ok(table) => reader.sections(table.get_ref()),
@@ -31,19 +37,32 @@ pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
             reader.complain(at, NOT_TOML);
         }
     }
-    reader.complaints
+    let (mut complaints, unlisted) = (reader.complaints, reader.unlisted);
+    if unlisted > 0 {
+        complaints.push(Complaint {
+            file: file.to_owned(),
+            at: None,
+            what: format!("not listed, but left out too: {unlisted} more"),
+            mistakes: unlisted,
+        });
+    }
+    complaints
 }
 
 /// The complaint about a file that is not valid TOML. Nothing of it is used.
 const NOT_TOML: &str = "not TOML: a line is [section], or key = value, and a text stands in \
                         quotes, as in name = \"dark\"";
 
-/// Reads one file. Complaints are collected, and reading continues after each.
+/// Reads one file. Complaints are collected, and reading continues after each. Lines are counted
+/// only for those that are listed, so that a file of nothing but mistakes takes no longer.
 struct Reader<'a> {
     text: &'a str,
     file: &'a str,
     settings: &'a mut Settings,
+    /// At most [`LISTED_MAX`].
     complaints: Vec<Complaint>,
+    /// How many more there were.
+    unlisted: usize,
 }
 
 impl Reader<'_> {
@@ -106,6 +125,11 @@ impl Reader<'_> {
                 DeValue::Array(values) => values.iter().collect::<Vec<_>>(),
                 _ => vec![value],
             };
+            if values.len() > KEYS_MAX {
+                let what = format!("an action has at most {KEYS_MAX} keys");
+                self.complain(value.span(), &what);
+                continue;
+            }
             let mut keys: Vec<Key> = Vec::new();
             let mut is_whole = true;
             for value in values {
@@ -163,6 +187,10 @@ impl Reader<'_> {
     /// Adds a complaint about these bytes of the file. Line and column count from 1, the column in
     /// characters.
     fn complain(&mut self, at: Range<usize>, what: &str) {
+        if self.complaints.len() == LISTED_MAX {
+            self.unlisted += 1;
+            return;
+        }
         let before = self.text.get(..at.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -171,6 +199,7 @@ impl Reader<'_> {
             file: self.file.to_owned(),
             at: Some((line, column)),
             what: format!("{what}; left out"),
+            mistakes: 1,
         });
     }
 }
@@ -203,7 +232,7 @@ fn shown(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Action;
+    use crate::action::{Action, Keymap};
     use crate::view_id::ViewId;
     use proptest::prelude::*;
     use std::time::Duration;
@@ -290,6 +319,45 @@ mod tests {
             complaints[0].starts_with("c.toml:1:6: not TOML: a line is [section], or key = value"),
             "{complaints:?}"
         );
+    }
+
+    #[test]
+    fn of_many_mistakes_the_first_are_listed_and_all_are_counted() {
+        let mistakes = 20_000;
+        let lines: Vec<String> = (0..mistakes).map(|at| format!("s{at:05} = 1\n")).collect();
+        let text = lines.concat() + "[sample]\nrate = 499\n";
+        let mut settings = Settings::default();
+        let complaints = read(&text, "c.toml", &mut settings);
+        let counted: usize = complaints.iter().map(Complaint::mistakes).sum();
+        assert_eq!((counted, complaints.len()), (mistakes, LISTED_MAX + 1));
+        let [.., listed, others] = &complaints[..] else {
+            panic!("{complaints:?}");
+        };
+        assert_eq!(
+            listed.to_string(),
+            "c.toml:20:1: there is no section 's00019'; left out"
+        );
+        assert_eq!(
+            others.to_string(),
+            "c.toml: not listed, but left out too: 19980 more"
+        );
+        // The rest of the file holds.
+        assert_eq!(settings.rate_hz, Some(499));
+        // As many as are listed leave nothing to count.
+        let (_, complaints) = reading(&lines[..LISTED_MAX].concat());
+        assert_eq!(complaints.len(), LISTED_MAX);
+    }
+
+    #[test]
+    fn an_action_has_not_any_number_of_keys() {
+        let freeze = |count| format!("[keys]\nfreeze = [{}]\n", vec!["\"f5\""; count].join(","));
+        assert_eq!(reading(&freeze(KEYS_MAX)).1, [""; 0]);
+        let (settings, complaints) = reading(&freeze(KEYS_MAX + 1));
+        assert_eq!(
+            complaints,
+            ["c.toml:2:10: an action has at most 32 keys; left out"]
+        );
+        assert_eq!(settings.keymap, Keymap::default());
     }
 
     #[test]
