@@ -198,7 +198,8 @@ impl Reader<'_> {
         self.complaints.push(Complaint {
             file: self.file.to_owned(),
             at: Some((line, column)),
-            what: format!("{what}; left out"),
+            // A part of the file may be quoted in it.
+            what: format!("{}; left out", symbolize::sanitize(what.as_bytes())),
             mistakes: 1,
         });
     }
@@ -367,6 +368,13 @@ mod tests {
             !complaints[0].contains(['\u{1b}', '\u{202e}']),
             "{complaints:?}"
         );
+    }
+
+    #[test]
+    fn no_part_of_a_file_does_harm_in_a_complaint() {
+        let (_, complaints) = reading("[agent]\nsave-on = \"process:\tabcdefghijklmnop > 150%\"\n");
+        assert!(complaints[0].contains("\\tabcdef"), "{complaints:?}");
+        assert!(!complaints[0].contains('\t'), "{complaints:?}");
     }
 
     proptest! {
