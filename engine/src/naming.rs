@@ -535,7 +535,7 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
         if name.is_ok() || !request.again {
             answers.push(Answer {
                 late_for: request.again.then_some((request.module.id, *address)),
-                ..Answer::new(*frame, name.map(|name| shown(&name)))
+                ..Answer::new(*frame, name)
             });
         }
     }

@@ -9,6 +9,7 @@
 //! All other names stay as they are. Suffixes of compilers (`.cold`, `.part.0`) are removed before
 //! demangling and appended again after it.
 
+mod apart;
 mod capped;
 mod cpp;
 mod rust;
@@ -59,6 +60,12 @@ pub fn demangle(name: &[u8]) -> Demangled<'_> {
         mangled,
         suffix,
     }
+}
+
+/// Whether names that were made to take long have used up what this process has for deep names: such
+/// names stay mangled then. A thread may still be busy with one.
+pub fn is_worn() -> bool {
+    cpp::is_worn()
 }
 
 /// Returns a symbol's readable name, safe to print.

@@ -255,9 +255,8 @@ fn a_parser_reads_maps_of_generated_code_as_they_grow() {
         text += &format!("{address:x} 10 f{address:x}\n");
     }
     fs::write(&map, text).unwrap();
-    let is_right = |(address, name): (&u64, &Result<Vec<u8>, Reason>)| {
-        name.as_deref() == Ok(format!("f{address:x}").as_bytes())
-    };
+    let is_right =
+        |(address, name): (&u64, &Result<String, Reason>)| *name == Ok(format!("f{address:x}"));
     let told = names.names(true, true, &addresses);
     let right = addresses
         .iter()
@@ -274,9 +273,6 @@ fn a_parser_reads_maps_of_generated_code_as_they_grow() {
     target.wait().unwrap();
     fs::remove_file(&map).unwrap();
     let told = names.names(true, false, &[0x1000, 0x10]);
-    assert_eq!(
-        told.names,
-        [Ok(b"f1000".to_vec()), Err(Reason::JitNotCovered)]
-    );
+    assert_eq!(told.names, [Ok("f1000".into()), Err(Reason::JitNotCovered)]);
     assert!(names.have_ended());
 }

@@ -120,7 +120,7 @@ pub struct JitAnswer {
     pub are_all: bool,
     /// Names in the order of the addresses; empty if they were requested only if something is new,
     /// and nothing is.
-    pub names: Vec<Result<Vec<u8>, Reason>>,
+    pub names: Vec<Result<String, Reason>>,
 }
 
 /// Addresses in one module.

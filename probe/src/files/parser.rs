@@ -12,6 +12,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use symbolize::demangle::is_worn;
 use symbolize::files::{Proxy, Reply, Request, Work};
 use symbolize::parser::{Parser, memory_order};
 use symbolize::{Files, Reason, RemoteFiles};
@@ -46,7 +47,8 @@ pub struct Giver {
 }
 
 /// Serves orders until the other end closes, or a fault was detected: the state that it left is not
-/// relied upon.
+/// relied upon. It also ends after an order with names that were made to take long: a thread may still
+/// be busy with one, and its successor has time for deep names again.
 pub fn serve(socket: OwnedFd, makers: Makers) {
     std::panic::set_hook(Box::new(faults::note_place));
     let giver = Arc::new(Giver::new(socket.into()));
@@ -79,7 +81,7 @@ pub fn serve(socket: OwnedFd, makers: Makers) {
         }
         let is_mistaken = done.is_err();
         giver.say(&Word::Done(done.unwrap_or(Err(Reason::Mistake))));
-        if is_mistaken {
+        if is_mistaken || is_worn() {
             return;
         }
         if looked.elapsed() > LOOK_EVERY {

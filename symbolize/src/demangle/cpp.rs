@@ -1,34 +1,31 @@
 //! Demangles the names of C++ compilers (Itanium C++ ABI, chapter 5.1).
 //!
-//! The demangler recurses and backtracks. A malicious name of a hundred bytes keeps it busy for
-//! hours or overflows the stack. So names are checked before, and deeply nested ones are demangled
-//! on a larger stack.
+//! The demangler recurses and tries alternatives, one inside of the other. With its own limits a
+//! malicious name of a hundred bytes keeps it busy for hours or overflows the stack. How long it
+//! takes depends on how deeply it may nest, so that nearly all names get little depth, and the few
+//! others a thread with a large stack that is left alone if it takes too long.
 
 use std::fmt::Write;
-use std::thread;
 
 use cpp_demangle::error::Error;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, DemangleWrite, ParseOptions};
 
+use super::apart::Apart;
 use super::capped::Capped;
 
-/// Nesting limit that is enough for nearly all names and needs at most half a MiB of stack; in
+/// Nesting limit that is enough for nearly all names: 166 of 278,463 names in libLLVM, libstdc++ and
+/// node are deeper. None of ten million names made to take long took more than 5 ms; with a limit of
+/// 64 one took 10 ms, and with 96 some take hours. It needs at most a quarter of a MiB of stack; in
 /// builds without optimisation, whose frames are ten times larger, at most one MiB.
-const SHALLOW: Depth = Depth(if cfg!(debug_assertions) { 32 } else { 96 });
+const SHALLOW: Depth = Depth(if cfg!(debug_assertions) { 32 } else { 48 });
 
 /// Nesting limit for the deepest expression templates known (Qt's string builder needs more than
-/// 160).
+/// 160). It needs up to 2 MiB of stack, and up to 16 MiB without optimisation (names of 1000 nested
+/// `ad`).
 const DEEP: Depth = Depth(256);
 
-/// Stack size for [`DEEP`], which needs up to 2 MiB, and up to 16 MiB without optimisation (names
-/// of 1000 nested `ad`). Only the used pages take memory.
-const DEEP_STACK_BYTES: usize = 24 << 20;
-
-/// Maximum number of constructs counted by [`is_costly`] in a name. Each can double the time. None
-/// of the 127 000 names in libLLVM and node has more. Without the limit 88 bytes of `nananaat…`
-/// took 55 ms and 149 took 5 s; with it none of 13 million random changes to real names took 25 ms,
-/// on a busy machine.
-const COSTLY_MAX: usize = 12;
+/// The work on deep names, some of which may be hostile.
+static DEEP_NAMES: Apart = Apart::new();
 
 /// A limit on the nesting, when parsing and when printing.
 #[derive(Debug, Clone, Copy)]
@@ -44,19 +41,19 @@ pub(super) fn full(stem: &str) -> Option<String> {
     demangle(stem, DemangleOptions::new)
 }
 
+/// Whether a thread of this process is still busy with a name that takes too long, or slow names have
+/// used up their time.
+pub(super) fn is_worn() -> bool {
+    DEEP_NAMES.is_worn()
+}
+
 fn demangle(stem: &str, options: fn() -> DemangleOptions) -> Option<String> {
-    if is_costly(stem.as_bytes()) {
-        return None;
-    }
     match demangle_within(stem, options(), SHALLOW) {
-        // The thread does not run concurrently with the caller: it is only a way to get a larger
-        // stack.
-        Err(TooDeep) => thread::scope(|scope| {
-            let deep = thread::Builder::new()
-                .stack_size(DEEP_STACK_BYTES)
-                .spawn_scoped(scope, || demangle_within(stem, options(), DEEP));
-            deep.ok()?.join().ok()?.ok()?
-        }),
+        Err(TooDeep) => {
+            let stem = stem.to_owned();
+            let deep = DEEP_NAMES.run(move || demangle_within(&stem, options(), DEEP));
+            deep?.ok()?
+        }
         Ok(demangled) => demangled,
     }
 }
@@ -101,21 +98,6 @@ fn demangle_within(
 /// namespaces that are spelled out.
 fn is_of_std(stem: &str) -> bool {
     stem.contains("XsrSt")
-}
-
-/// Whether the name has too many constructs that the demangler may try in two ways, one inside of
-/// the other: `new` and `delete`, conversions, scope resolution, lambdas, local names. Their
-/// letters are counted everywhere, also in identifiers, because a hostile name can hide where its
-/// identifiers are.
-fn is_costly(stem: &[u8]) -> bool {
-    let is_turn = |pair: &&[u8; 2]| {
-        matches!(
-            *pair,
-            b"nw" | b"na" | b"dl" | b"da" | b"gs" | b"sr" | b"cv" | b"Ul" | b"Ut" | b"Tn" | b"Ty"
-        )
-    };
-    let local_names = stem.iter().skip(2).filter(|&&byte| byte == b'Z').count();
-    local_names + stem.array_windows().filter(is_turn).count() > COSTLY_MAX
 }
 
 struct Writer(Capped);

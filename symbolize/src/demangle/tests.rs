@@ -98,6 +98,8 @@ fn names_made_to_hurt() {
         "_ZUlzjjlZZL1zStUlSt7j_Z3kjIIjIjL1vfIIEEEjzjjfjzSt7j_Z3kjIIjfjzL4t3kjIIjfjtUlSt7j_Z\
          3kjIIjIjL1vfIIEEEjzjjfjzSt7j_Z3kjIIjfjzL4t3kjIIjfjzL4t7IjIjjzjjzSt7j_Z3kjIIjfjzStf"
             .into(),
+        format!("_Z{}", "StIL1aI".repeat(5)),
+        format!("_Z1aI{}", "CC1e".repeat(12)),
     ];
     for name in &names {
         let demangled = demangle(name.as_bytes());

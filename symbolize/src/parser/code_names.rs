@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::jit_order::How;
 use super::opened_jit::{NewNames, OpenedJit};
+use crate::demangle::shown;
 use crate::jit::written::Written;
 use crate::{Files, JitNames};
 
@@ -35,9 +36,10 @@ impl CodeNames {
             CodeNames::Here(names) => {
                 let is_new = reads_on && names.update();
                 let wanted = addresses.iter().filter(|_| is_new || !only_if_new);
+                let mut name = |address: &u64| names.find(*address).map(|name| shown(&name));
                 NewNames {
                     is_new,
-                    names: wanted.map(|address| names.find(*address)).collect(),
+                    names: wanted.map(&mut name).collect(),
                 }
             }
             CodeNames::Elsewhere(names) => {

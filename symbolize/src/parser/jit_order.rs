@@ -12,7 +12,7 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use super::answer::BYTES_MAX;
-use crate::jit::JitName;
+use crate::sanitize;
 use crate::wire::{Taken, put_bytes, put_u32, put_u64, put_u64s};
 
 /// Maximum number of addresses in one question.
@@ -57,8 +57,8 @@ pub struct JitAnswer {
     pub is_dump: bool,
     /// Memory of the maps in the process that reads them.
     pub heap_bytes: u64,
-    /// The names; `None` for an address without a name.
-    pub names: Vec<Option<JitName>>,
+    /// The names, demangled and safe to print; `None` for an address without a name.
+    pub names: Vec<Option<String>>,
 }
 
 /// Encodes a question; returns the bytes and the files to send along.
@@ -118,7 +118,7 @@ impl JitAnswer {
         put_u32(&mut out, 0);
         let mut count = 0u32;
         for name in &self.names {
-            put_bytes(&mut out, name.as_deref().unwrap_or_default());
+            put_bytes(&mut out, name.as_deref().unwrap_or_default().as_bytes());
             count += 1;
             if out.len() > BYTES_MAX {
                 break;
@@ -136,7 +136,7 @@ impl JitAnswer {
         let count = bytes.u32()?;
         let mut name = || {
             let name = bytes.bytes()?;
-            Some((!name.is_empty()).then(|| name.to_vec()))
+            Some((!name.is_empty()).then(|| sanitize(name).into_owned()))
         };
         Some(JitAnswer {
             is_new: flags & IS_NEW != 0,
@@ -163,7 +163,7 @@ mod tests {
             is_new: true,
             is_dump: false,
             heap_bytes: u64::MAX,
-            names: vec![Some(b"f".to_vec()), None, Some(b"\x1b[31mg".to_vec())],
+            names: vec![Some("f".into()), None, Some("g(int)".into())],
         };
         let bytes = answer.write();
         assert_eq!(JitAnswer::read(&bytes), Some(answer));
@@ -173,9 +173,20 @@ mod tests {
     }
 
     #[test]
+    fn names_are_safe_to_print() {
+        let answer = JitAnswer {
+            names: vec![Some("\x1b[31mg".into())],
+            ..JitAnswer::default()
+        };
+        let read = JitAnswer::read(&answer.write()).expect("an answer");
+        let name = read.names[0].as_deref().expect("a name");
+        assert!(!name.contains('\x1b') && name.contains("[31mg"), "{name}");
+    }
+
+    #[test]
     fn names_that_do_not_fit_are_left_out() {
         let answer = JitAnswer {
-            names: vec![Some(vec![b'x'; BYTES_MAX / 4]); 9],
+            names: vec![Some("x".repeat(BYTES_MAX / 4)); 9],
             ..JitAnswer::default()
         };
         let read = JitAnswer::read(&answer.write()).expect("an answer");

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::jit_order::{JitAnswer, JitQuestion};
+use crate::demangle::shown;
 use crate::files::Reply;
 use crate::jit::maps::CodeMaps;
 
@@ -36,10 +37,11 @@ impl KeptMaps {
         let is_new = question.how.reads_on && maps.update();
         let are_named = is_new || !question.how.only_if_new;
         let addresses = question.addresses.iter().filter(|_| are_named);
+        let names = addresses.map(|address| Some(shown(&maps.find(*address)?)));
         let answer = JitAnswer {
+            names: names.collect(),
             is_new,
             is_dump: maps.has_dump(),
-            names: addresses.map(|address| maps.find(*address)).collect(),
             heap_bytes: maps.heap_bytes() as u64,
         };
         bound(&mut all);

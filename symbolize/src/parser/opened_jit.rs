@@ -5,7 +5,6 @@ use std::fs::File;
 use super::jit_order::{self, ADDRESSES_MAX, How, JitAnswer};
 use super::opened;
 use crate::files::{Order, Work};
-use crate::jit::JitName;
 use crate::jit::written::Written;
 use crate::{Reason, Writers};
 
@@ -23,9 +22,9 @@ pub struct OpenedJit {
 pub struct NewNames {
     /// Whether there may be new names.
     pub is_new: bool,
-    /// The names at the addresses in their order; empty if they were requested only in case of new
-    /// names, and there are none.
-    pub names: Vec<Result<JitName, Reason>>,
+    /// The names at the addresses in their order, demangled and safe to print; empty if they were
+    /// requested only in case of new names, and there are none.
+    pub names: Vec<Result<String, Reason>>,
 }
 
 impl OpenedJit {
