@@ -4,6 +4,9 @@
 //! A mistake in a file never keeps proftop from starting: it is reported with its line and column,
 //! and ignored.
 
+/// Checks of reading and writing, for random text.
+#[cfg(feature = "fuzz")]
+mod any_text;
 /// The table of all settings.
 mod options;
 /// The paths of the files, and opening them.
@@ -15,6 +18,8 @@ mod read;
 /// Writes a template, and the settings in effect.
 mod written;
 
+#[cfg(feature = "fuzz")]
+pub use any_text::check_any_configuration;
 pub use places::{ConfigFile, files, home};
 pub use written::{effective, template};
 

@@ -2,8 +2,14 @@
 //! Scope, window, filter and baseline are not kept, because they change which samples count: in an
 //! emergency a user has to see everything, and not what an earlier filter leaves.
 
+/// Checks of reading and writing, for random text.
+#[cfg(feature = "fuzz")]
+mod any_text;
 /// The file of the state.
 mod file;
+
+#[cfg(feature = "fuzz")]
+pub use any_text::check_any_state;
 
 use crate::app::App;
 use crate::code::Syntax;

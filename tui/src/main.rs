@@ -1,9 +1,16 @@
 //! proftop: top for code.
+//!
+//! In `fuzz/` this file is a library, because a fuzz target cannot reach the readers of a binary.
+//! The program itself stays a binary, of which nothing is public: as a library it is larger.
 
 #![forbid(unsafe_code)]
 // The macros `print!` and `eprint!` panic if nothing can be written. Use `stderr` and
 // `commands::print`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(
+    feature = "fuzz",
+    allow(dead_code, reason = "the fuzz targets call readers, and never main")
+)]
 
 mod action;
 mod address;
@@ -46,6 +53,11 @@ mod view_id;
 mod views;
 mod widgets;
 mod words;
+
+#[cfg(feature = "fuzz")]
+pub use config::check_any_configuration;
+#[cfg(feature = "fuzz")]
+pub use kept::check_any_state;
 
 use failure::Exit;
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 /// Maximum number of bytes of a key in a complaint.
 const SHOWN_BYTES_MAX: usize = 40;
 /// Maximum number of complaints about a file that are listed. The others are counted.
-const LISTED_MAX: usize = 20;
+pub(super) const LISTED_MAX: usize = 20;
 /// Maximum number of keys of one action. Each is compared with all keys of the other actions.
 const KEYS_MAX: usize = 32;
 
