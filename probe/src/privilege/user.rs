@@ -32,7 +32,9 @@ impl InvokingUser {
     ///    The environment comes from the caller, and is ignored.
     /// 2. `SUDO_UID` (sudo, run0), `PKEXEC_UID` or `DOAS_USER`: these are trusted because a process
     ///    whose real user is root was started by root, and its environment was set by root. For any
-    ///    other process they are just text.
+    ///    other process they are just text. Each of these programs sets its own variable, and may
+    ///    let the others through as its caller has set them. So one that names root does not hide
+    ///    another that names a user, and if two name different users, neither is believed.
     ///
     /// The login uid of the audit system is not used: it stays the same in a root shell of `su`,
     /// where files are meant to be root's.
@@ -52,14 +54,22 @@ impl InvokingUser {
             return None;
         }
         let env = |name| env(name).filter(|value| !value.is_empty());
-        let uid = if let Some(text) = env("SUDO_UID").or_else(|| env("PKEXEC_UID")) {
-            parse_uid(&text)
-        } else {
-            uid_of(&env("DOAS_USER")?)
-        };
+        let sudo = env("SUDO_UID").map(|text| parse_uid(&text));
+        let others = [
+            env("PKEXEC_UID").map(|text| parse_uid(&text)),
+            env("DOAS_USER").map(|name| uid_of(&name)),
+        ];
+        let is_sudo_alone = others.iter().all(Option::is_none);
+        let named = others.into_iter().chain([sudo]).flatten();
         // There is an invoking user, but it is unknown which.
-        let uid = Some(uid.unwrap_or(NOBODY)).filter(|&uid| uid != 0)?;
-        let gid = env("SUDO_GID").and_then(|text| parse_uid(&text));
+        let mut users = named
+            .map(|uid| uid.unwrap_or(NOBODY))
+            .filter(|&uid| uid != 0);
+        let first = users.next()?;
+        let is_agreed = users.all(|uid| uid == first);
+        let uid = if is_agreed { first } else { NOBODY };
+        let gid = env("SUDO_GID").filter(|_| is_sudo_alone);
+        let gid = gid.and_then(|text| parse_uid(&text));
         let name = env("SUDO_USER").or_else(|| env("DOAS_USER"));
         let Some(mut user) = Self::find(uid, name.as_deref()) else {
             return Some(Self::without_account(uid, gid));
@@ -288,6 +298,26 @@ mod tests {
         if let Some(uid) = uid_of("nobody") {
             assert_eq!(only("DOAS_USER", "nobody").unwrap().uid, uid);
         }
+    }
+
+    #[test]
+    fn no_variable_of_the_callers_hides_who_called() {
+        let named = |vars: &'static [(&str, &str)]| {
+            let find = |name: &str| vars.iter().find(|(key, _)| *key == name);
+            InvokingUser::named_by(true, move |name| Some(find(name)?.1.to_owned()))
+        };
+        let behind_root = named(&[
+            ("SUDO_UID", "0"),
+            ("SUDO_GID", "0"),
+            ("PKEXEC_UID", "4242424"),
+        ])
+        .expect("a user");
+        assert_eq!((behind_root.uid, behind_root.gid), (4_242_424, NOBODY));
+        let two = named(&[("SUDO_UID", "4242423"), ("PKEXEC_UID", "4242424")]);
+        assert_eq!(two.expect("a user").uid, NOBODY);
+        let unknown = named(&[("SUDO_UID", "0"), ("DOAS_USER", "no-such-user-here")]);
+        assert_eq!(unknown.expect("a user").uid, NOBODY);
+        assert_eq!(named(&[("SUDO_UID", "0"), ("DOAS_USER", "root")]), None);
     }
 
     #[test]
