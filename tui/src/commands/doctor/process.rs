@@ -407,8 +407,7 @@ fn inspect_module(
     }
 }
 
-/// Returns the first mapping of each file. If a file was replaced between two mappings, its path
-/// has two inodes, which are two files here.
+/// Returns the first mapping of each file, as [`CodeMapping::is_of_same_file`] tells files apart.
 fn one_per_file(mappings: &[CodeMapping]) -> impl Iterator<Item = &CodeMapping> {
     let mut seen = std::collections::HashSet::new();
     mappings

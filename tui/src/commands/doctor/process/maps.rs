@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use symbolize::Files;
+use symbolize::{FileOffset, Files, Mapping, ProcessAddr};
 
 /// The mark that the kernel writes behind the path of an unlinked file.
 const DELETED: &[u8] = b" (deleted)";
@@ -47,6 +47,21 @@ impl CodeMapping {
             path: is_file.then(|| PathBuf::from(OsStr::from_bytes(path))),
             deleted: is_file && unmarked.is_some(),
         })
+    }
+
+    /// Whether both map one file. If a file was replaced between two mappings, its path has two
+    /// inodes, which are two files here.
+    pub fn is_of_same_file(&self, other: &CodeMapping) -> bool {
+        (&self.path, self.inode) == (&other.path, other.inode)
+    }
+
+    /// Returns where the mapping is, in the process and in its file.
+    pub fn place(&self) -> Mapping {
+        Mapping {
+            start: ProcessAddr(self.range.0),
+            end: ProcessAddr(self.range.1),
+            file_offset: FileOffset(self.file_offset),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whether Python functions of a process will be shown.
 
 use super::maps::CodeMapping;
+use super::one_per_file;
 use super::sampled::SampledFacts;
 use crate::words::units::{count, counted};
 use probe::PerfSource;
@@ -8,7 +9,7 @@ use probe::features::Finding;
 use std::fs::File;
 use symbolize::parser::{ProcessMemory, python_order};
 use symbolize::python::{Build, Interpreter, Lack, Version};
-use symbolize::{FileOffset, FileSource, Files, Mapping, ProcessAddr, Reason};
+use symbolize::{FileSource, Files, Reason};
 
 /// The maximum number of threads that are counted.
 const THREADS_MAX: u32 = 16_384;
@@ -28,16 +29,16 @@ pub struct PythonFacts {
 /// Looks for an interpreter among the mapped files. None if there is none of a version that proftop
 /// knows.
 pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<PythonFacts> {
-    mappings.iter().find_map(|mapping| {
+    one_per_file(mappings).find_map(|mapping| {
         let name = mapping.path.as_ref()?.file_name()?.as_encoded_bytes();
         let file = file_that_may_be(pid, mapping, name, way)?;
         let interpreter = python_order::ask(file, name, way).ok()?.interpreter?;
-        let place = Mapping {
-            start: ProcessAddr(mapping.range.0),
-            end: ProcessAddr(mapping.range.1),
-            file_offset: FileOffset(mapping.file_offset),
-        };
-        let runtime = interpreter.runtime_at(&place)?;
+        let of_file = mappings
+            .iter()
+            .filter(|other| other.is_of_same_file(mapping));
+        let runtime = of_file
+            .map(CodeMapping::place)
+            .find_map(|place| interpreter.runtime_at(&place))?;
         Some(PythonFacts {
             version: interpreter.version,
             build: interpreter.build,
