@@ -8,10 +8,10 @@ use crate::modules::{Modules, Seen};
 use crate::owner::{Owner, real_uid};
 use crate::proc_maps;
 use crate::sample::ProcessInfo;
-use crate::shares::NOBODY;
+use crate::shares::{NOBODY, OverShare, Scarce};
 use crate::sideband::record::{Event, Identity, Map, What};
 use crate::titles::{Title, Titles, Whose};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -361,10 +361,19 @@ impl ProcessTable {
         }
     }
 
-    /// Returns the number of processes that have more mappings, or files, than are kept of one.
-    pub fn cut(&self) -> usize {
-        let is_cut = |process: &&Process| process.mappings.is_cut() && process.exited_ns.is_none();
-        self.by_pid.values().filter(is_cut).count()
+    /// Returns how many processes of each user have more mappings, or files, than are kept of one.
+    pub fn cut(&self) -> Vec<OverShare> {
+        let is_cut = |process: &Process| process.mappings.is_cut() && process.exited_ns.is_none();
+        let mut by_user = BTreeMap::<u32, usize>::new();
+        for (pid, _) in self.by_pid.iter().filter(|(_, process)| is_cut(process)) {
+            *by_user.entry(real_uid(*pid).unwrap_or(NOBODY)).or_default() += 1;
+        }
+        let over = by_user.into_iter().map(|(user, count)| OverShare {
+            user,
+            what: Scarce::OfOneProcess,
+            count,
+        });
+        over.collect()
     }
 
     /// Returns the mappings of a process that has not ended; `None` if it is unknown.

@@ -183,10 +183,9 @@ pub struct Batch {
     pub targets_alive: Option<usize>,
     /// The current unwind tables.
     pub tables: TableStats,
-    /// Users for whom something is left out now because they have used up their share.
+    /// Users for whom something is left out now because they have used up their share, or because
+    /// of the bounds of one process.
     pub over_share: Vec<OverShare>,
-    /// Number of processes that have more mappings than are kept of one.
-    pub processes_cut: usize,
     /// Totals of this run.
     pub python: PythonStats,
     /// Totals of this run; see `Config::check_walks`.

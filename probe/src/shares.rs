@@ -21,7 +21,8 @@ pub const SHARES: usize = 8;
 /// The user to whom work and memory is charged if the user is unknown.
 pub const NOBODY: u32 = u32::MAX;
 
-/// A user who has used up a share, so that something is left out.
+/// A user for whom something is left out: a share is used up, or a process has more than is kept of
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverShare {
     /// The user; [`NOBODY`] for those who are unknown.
@@ -37,6 +38,8 @@ pub struct OverShare {
 pub enum Scarce {
     /// Room for lists of mappings; processes are left out.
     Mappings,
+    /// Mappings, and files, that are kept of one process; the rest of some processes is left out.
+    OfOneProcess,
     /// Room for unwind tables; files are left out.
     Tables,
     /// Numbers for unwind rules; rules are left out, in the whole run.

@@ -20,6 +20,7 @@ use crate::process::ProcessTable;
 use crate::python::Python;
 use crate::resolve::{Located, Resolver};
 use crate::sample::{Batch, Sample};
+use crate::shares::OverShare;
 use crate::short_lived;
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
@@ -92,7 +93,7 @@ pub struct Timeline {
     unread: VecDeque<(RawSample, Located)>,
     events_lost: u64,
     unwanted: u64,
-    processes_cut: usize,
+    processes_cut: Vec<OverShare>,
     /// Whether children of targets were looked for a second time.
     adopted_again: bool,
     housekeeping: Instant,
@@ -123,7 +124,7 @@ impl Timeline {
             unread: VecDeque::new(),
             events_lost: 0,
             unwanted: 0,
-            processes_cut: 0,
+            processes_cut: Vec::new(),
             adopted_again: false,
             housekeeping: Instant::now(),
             last_event: Instant::now(),
@@ -277,7 +278,7 @@ impl Timeline {
         if let Some(python) = &self.python {
             batch.over_share.extend(python.over_share());
         }
-        batch.processes_cut = self.processes_cut;
+        batch.over_share.extend_from_slice(&self.processes_cut);
         if let Some(python) = &self.python {
             batch.python = python.stats();
         }

@@ -23,10 +23,9 @@ pub struct Account {
     /// Where stack walks ended before the root.
     stops: Stops,
     tables: TableStats,
-    /// Users by name, with what of theirs is cut because they exceed their share.
+    /// Users by name, with what of theirs is cut because they exceed their share, or because one of
+    /// their processes has more than is kept of one.
     over_share: Vec<(Arc<str>, OverShare)>,
-    /// Number of processes that have more mappings than are kept of one.
-    processes_cut: usize,
     python: PythonStats,
 }
 
@@ -40,7 +39,6 @@ impl Account {
             stops: Stops::default(),
             tables: TableStats::default(),
             over_share: Vec::new(),
-            processes_cut: 0,
             python: PythonStats::default(),
         }
     }
@@ -50,7 +48,6 @@ impl Account {
     pub fn add(&mut self, batch: &Batch, users: &mut Users) {
         self.counters = batch.counters;
         self.tables = batch.tables;
-        self.processes_cut = batch.processes_cut;
         self.python.clone_from(&batch.python);
         let named = batch.over_share.iter().map(|over| {
             let user = match over.user {
@@ -135,12 +132,6 @@ impl Account {
         if tables.rules_dropped + tables.processes_refused + tables.lists_cut > 0 {
             notes.push("some unwind rules or mappings did not fit: stacks may be cut".into());
         }
-        if self.processes_cut > 0 {
-            notes.push(format!(
-                "{} map more code than is followed of one process: stacks in the rest are cut",
-                processes(self.processes_cut)
-            ));
-        }
         notes.extend(python::notes(&self.python));
         let over_share = self.over_share.iter();
         notes.extend(over_share.map(|(user, over)| told(user, *over)));
@@ -155,6 +146,10 @@ fn told(user: &str, over: OverShare) -> String {
         Scarce::Mappings => format!(
             "the stacks of {} of {user} are cut: together they map more than an eighth \
              of what can be followed, and others want room",
+            processes(count)
+        ),
+        Scarce::OfOneProcess => format!(
+            "{} of {user} map more code than is followed of one process: stacks in the rest are cut",
             processes(count)
         ),
         Scarce::Tables => format!(
