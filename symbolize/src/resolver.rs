@@ -115,11 +115,14 @@ impl Resolver {
         }
     }
 
-    /// Why the debug information that an address needed could not be read; `None` if it was read, or
-    /// not needed.
-    pub fn failure(&self) -> Option<&OpenError> {
+    /// What an address needed and could not be read, and why; `None` if all was read, or not needed.
+    pub fn failure(&self) -> Option<(&'static str, &OpenError)> {
         match &self.0 {
-            Source::File { info, .. } => info.failure(),
+            Source::File { symbols, info } => {
+                let of_symbols = symbols.failure().map(|error| ("symbols", error));
+                let of_info = info.failure().map(|error| ("debug information", error));
+                of_symbols.or(of_info)
+            }
             Source::Table(_) | Source::Foreign(_) => None,
         }
     }

@@ -71,18 +71,23 @@ pub struct Symbols<'a> {
 impl Symbols<'_> {
     /// Returns all functions.
     pub fn functions(&self) -> Result<Vec<Candidate>, OpenError> {
-        let mut all = Vec::new();
-        self.each(
-            |_, _| true,
-            |function| {
-                if all.len() == CANDIDATES_MAX {
-                    return Err(OpenError::Refused("too many functions"));
-                }
-                all.push(function);
-                Ok(())
-            },
-        )?;
-        Ok(all)
+        self.functions_if(|_, _| true)
+    }
+
+    /// Returns the functions whose start and size `is_wanted` accepts.
+    pub fn functions_if(
+        &self,
+        is_wanted: impl Fn(u64, u64) -> bool,
+    ) -> Result<Vec<Candidate>, OpenError> {
+        let mut functions = Vec::new();
+        self.each(is_wanted, |function| {
+            if functions.len() == CANDIDATES_MAX {
+                return Err(OpenError::Refused("too many functions"));
+            }
+            functions.push(function);
+            Ok(())
+        })?;
+        Ok(functions)
     }
 
     /// Calls `take` with each function whose start and size `wanted` accepts. Only these two fields

@@ -44,14 +44,7 @@ pub fn functions(
     if plt::sections(symbols.object).any(|(_, stubs)| has_place(stubs)) {
         return Ok(None);
     }
-    let mut near = Vec::new();
-    symbols.each(
-        |start, size| windows.touch(start, size),
-        |function| {
-            near.push(function);
-            Ok(())
-        },
-    )?;
+    let near = symbols.functions_if(|start, size| windows.touch(start, size))?;
     Ok(Some(near))
 }
 

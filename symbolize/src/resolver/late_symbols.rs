@@ -90,6 +90,11 @@ impl LateSymbols {
         self.known().as_ref().map_err(OpenError::again)
     }
 
+    /// Why the symbols could not be read; `None` if they were read, or not needed as a whole.
+    pub fn failure(&self) -> Option<&OpenError> {
+        self.whole.get()?.as_ref().err()
+    }
+
     fn known(&self) -> &Result<ElfSymbols, OpenError> {
         let object = || Arc::clone(&self.object);
         let read = || ElfSymbols::with_debug_files(object(), &self.files);

@@ -182,8 +182,9 @@ fn debug_information_is_read_when_it_is_needed() {
 
     let outside = resolver.resolve(LinkAddr(1));
     assert!(outside.frames.is_empty());
-    let failure = resolver.failure().expect("it was needed").to_string();
-    assert!(failure.contains(".debug_info"), "{failure}");
+    let (what, why) = resolver.failure().expect("it was needed");
+    assert_eq!(what, "debug information");
+    assert!(why.to_string().contains(".debug_info"), "{why}");
     assert!(!resolver.has_lines());
     assert!(resolver.to_table(1).is_err());
 }

@@ -74,6 +74,9 @@ impl Deref for Opened {
     }
 }
 
+/// What of a file could not be read, and why.
+type Unread<'a> = (&'static str, &'a OpenError);
+
 /// A file as a text refers to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Told {
@@ -243,15 +246,15 @@ impl Modules {
         missed.collect()
     }
 
-    /// Returns a sentence for each file whose debug information an address needed and which could
-    /// not be read: its addresses have names, and may lack lines.
+    /// Returns a sentence for each file whose symbols or debug information an address needed and which
+    /// could not be read: its addresses may lack names, or lines.
     pub fn unread(&self) -> Vec<String> {
         let (named, known) = (self.named.borrow(), self.known.borrow());
         let known = known.iter().filter_map(|(told, module)| {
             let module = module.as_ref().ok()?;
             Some((&told.path, module))
         });
-        let mut paths: BTreeMap<*const Opened, (&PathBuf, &OpenError)> = BTreeMap::new();
+        let mut paths: BTreeMap<*const Opened, (&PathBuf, Unread<'_>)> = BTreeMap::new();
         for (path, module) in named.iter().chain(known) {
             if let Some(failure) = module.failure() {
                 let told = paths.entry(Rc::as_ptr(module)).or_insert((path, failure));
@@ -261,9 +264,9 @@ impl Modules {
                 }
             }
         }
-        let sentence = |(path, failure): &(&PathBuf, &OpenError)| {
+        let sentence = |(path, (what, why)): &(&PathBuf, Unread<'_>)| {
             let path = symbolize::sanitize(path.as_os_str().as_bytes());
-            format!("the debug information of `{path}` cannot be read: {failure}")
+            format!("the {what} of `{path}` cannot be read: {why}")
         };
         let mut sentences: Vec<String> = paths.values().map(sentence).collect();
         sentences.sort();

@@ -64,7 +64,8 @@ impl Upcoming {
         }
     }
 
-    /// Returns the addresses in the file with that name, the first time that they are asked for.
+    /// Returns the addresses of code in the file with that name, the first time that they are asked
+    /// for.
     pub fn take(&mut self, file: &[u8], segments: &Segments) -> Option<Vec<LinkAddr>> {
         let mut addrs = Vec::new();
         for addr in self.0.remove(file)? {
@@ -78,6 +79,7 @@ impl Upcoming {
                 }
             }
         }
+        addrs.retain(|addr| segments.is_executable(*addr));
         Some(addrs)
     }
 }
