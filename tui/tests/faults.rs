@@ -5,9 +5,12 @@
 use crate::common;
 
 use common::tmux::Terminal;
-use common::{PROFTOP, burn_str, burning, can_sample, number, proftop, reports, run};
+use common::{PROFTOP, burn_str, burning, can_sample, list, number, proftop, reports, run};
 use common::{side_by_side, text};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
+use test_support::{Process, Scratch, compile};
 
 /// Work that is done while samples are taken and reports are written.
 const OF_REPORTS: [&str; 12] = [
@@ -70,6 +73,87 @@ fn a_mistake_costs_reports_one_piece_of_work() {
         }
         assert!(!said.contains("panicked"), "{said}");
     });
+}
+
+/// Threads of a program of which two always wait for a lock.
+const LOCKS: &str = "
+#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile unsigned sum;
+static void *work(void *nothing) {
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        for (unsigned i = 0; i < 10000000; i++) sum += i;
+        pthread_mutex_unlock(&lock);
+    }
+    return nothing;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, 0);
+    work(0);
+}
+";
+
+#[test]
+fn a_mistake_on_a_thread_that_only_some_reports_need_costs_one_piece_of_work() {
+    if !can_sample() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (source, program) = (scratch.write("locks.c", LOCKS), scratch.join("locks"));
+    if compile(&source, &program, ["-O1", "-pthread"]).is_none() {
+        return;
+    }
+    let _locks = Process::start_load(&mut Command::new(&program));
+    let mut python = Command::new("/usr/bin/python3");
+    python.args(["-c", "while True: sum(range(1000))"]);
+    let python = Path::new("/usr/bin/python3")
+        .exists()
+        .then(|| Process::start_load(&mut python));
+    let waits = "reading stacks of threads that wait";
+    let structures = "reading Python's structures";
+    let all = [
+        (waits, &["--metric", "off-cpu"][..]),
+        ("reading locks", &["--metric", "off-cpu"]),
+        (structures, &["--engine", "bpf"]),
+        (structures, &["--engine", "perf"]),
+    ];
+    side_by_side(&all, |(work, args)| {
+        if *work == structures && python.is_none() {
+            return;
+        }
+        let mut command = proftop(&["-b", "--format", "json", "-d", "1", "-n", "3"]);
+        let output = run(command.args(*args).env("PROFTOP_TEST_FAULTS", work));
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{work}: {said}");
+        let reports = reports(&output.stdout);
+        assert_eq!(reports.len(), 3, "{work}: {said}");
+        let last = reports.last().expect("there are three");
+        assert!(!list(last, "functions").is_empty(), "{work}: {last}");
+        let told = format!("a mistake of its own while {work}");
+        assert!(said.contains(&told), "{work}: {said}");
+    });
+}
+
+#[test]
+fn a_mistake_at_the_control_socket_costs_the_socket_only() {
+    if !can_sample() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let (socket, file) = (path("control"), path("a.pft"));
+    let mut command = proftop(&["record", "--ring", "10s", "-d", "2"]);
+    command.arg("--control").arg(&socket).arg("-o").arg(&file);
+    let work = "listening at the control socket";
+    let output = run(command.env("PROFTOP_TEST_FAULTS", work));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let told = format!("a mistake of its own while {work}");
+    assert!(said.contains(&told), "{said}");
+    let report = run(proftop(&["report"]).arg(&file));
+    assert!(report.status.success(), "{}", text(&report.stderr));
 }
 
 #[test]
