@@ -87,6 +87,11 @@ impl Condition {
         Ok(Condition { what, text })
     }
 
+    /// Returns the condition as it was written: not safe to print.
+    pub fn written(&self) -> &str {
+        &self.text
+    }
+
     /// Whether the condition is about the CPU time of processes.
     pub fn is_of_a_process(&self) -> bool {
         matches!(

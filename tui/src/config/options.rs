@@ -236,7 +236,7 @@ pub const OPTIONS: &[Choice] = &[
         read: |settings, text| put(&mut settings.agent.conditions, conditions(text)),
         show: |settings| {
             let conditions = settings.agent.conditions.as_ref()?;
-            let words: Vec<String> = conditions.iter().map(|it| it.to_string()).collect();
+            let words: Vec<&str> = conditions.iter().map(Condition::written).collect();
             Some(if words.is_empty() {
                 "\"none\"".into()
             } else {

@@ -113,6 +113,7 @@ fn unique(keymap: &Keymap) -> Vec<&Binding> {
 mod tests {
     use super::*;
     use crate::code::source_map::Mapping;
+    use crate::condition::Condition;
     use crate::config::read::read;
 
     #[test]
@@ -125,11 +126,14 @@ mod tests {
         assert_eq!(settings.keymap, Keymap::default());
         let odd = Mapping::written("/a\n\"b\"\\", "~/c\u{7f}=");
         settings.source_maps.extend(odd);
+        let odd = Condition::parse("process:\ta\u{202e}\\ > 150%");
+        settings.agent.conditions = Some(vec![odd.expect("a condition")]);
         // The settings in effect, written and read again, are the same.
         let again = effective(&settings);
         let mut other = Settings::default();
         assert_eq!(read(&again, "c", &mut other), []);
         assert_eq!(other, settings);
+        assert!(!again.contains(['\t', '\u{202e}']), "{again}");
     }
 
     #[test]
