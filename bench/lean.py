@@ -83,20 +83,25 @@ def turned(tools, number):
 
 def live(part, rate, number, load):
     with load():
-        for name, command, terminal in turned(live_tools(rate), number):
-            with Watched(command, terminal) as tool:
-                time.sleep(BEGIN)
-                before, began = tool.look(), time.monotonic()
-                time.sleep(WATCHED)
-                after, took = tool.look(), time.monotonic() - began
-                if not tool.runs():
-                    print(f"{name} has ended: {tool.said()[-300:]}")
-                    continue
-                keep(part, f"{rate} Hz", name, {
-                    "CPU, s in 10 s": (after.cpu - before.cpu) * 10 / took,
-                    "wake-ups/s": (after.switches - before.switches) / took,
-                    "PSS, MB": tool.pss() / 1e6,
-                })
+        watch(part, f"{rate} Hz", turned(live_tools(rate), number))
+
+
+def watch(part, row, tools):
+    """Runs each tool for a while, and keeps what it has used."""
+    for name, command, terminal in tools:
+        with Watched(command, terminal) as tool:
+            time.sleep(BEGIN)
+            before, began = tool.look(), time.monotonic()
+            time.sleep(WATCHED)
+            after, took = tool.look(), time.monotonic() - began
+            if not tool.runs():
+                print(f"{name} has ended: {tool.said()[-300:]}")
+                continue
+            keep(part, row, name, {
+                "CPU, s in 10 s": (after.cpu - before.cpu) * 10 / took,
+                "wake-ups/s": (after.switches - before.switches) / took,
+                "PSS, MB": tool.pss() / 1e6,
+            })
 
 
 def busy(number):
@@ -108,6 +113,22 @@ def busy(number):
 def idle(number):
     """the same on a machine that does nothing else"""
     live("idle", 99, number, loads.nothing)
+
+
+def one(number):
+    """own CPU while one Python program is looked at, at 99 Hz: with those that cannot follow the whole machine"""
+    with tempfile.TemporaryDirectory() as folder, loads.python_alone() as pid:
+        tools = [(name, [program, "-b", "--format", "json", "-d", 1, "-F", 99, "-p", pid], False)
+                 for name, program in proftops()]
+        if perf := peer("perf"):
+            tools.append(("perf top", [perf, "top", "-F", 99, "-g", "--stdio", "-p", pid], True))
+        if spy := os.environ.get("PYSPY") or peer("py-spy"):
+            tools.append(("py-spy", [spy, "record", "-p", pid, "-r", 99, "-d", 60, "-f", "raw",
+                                     "-o", f"{folder}/spy"], False))
+        if samply := peer("samply"):
+            tools.append(("samply", [samply, "record", "-p", pid, "--rate", 99, "--duration", 60, "--save-only",
+                                     "-o", f"{folder}/samply"], False))
+        watch("one", "one Python program, 99 Hz", turned(tools, number))
 
 
 def bpf(number):
@@ -133,9 +154,6 @@ def record(number):
                     [perf, "record", "-q", "-a", "-F", 999, "-e", "cpu-clock", "--call-graph", how, "-o", out,
                      "--", "sleep", 20],
                     [perf, "report", "-i", out, "--stdio", "--no-children"])
-        if samply := peer("samply"):
-            tools["samply"] = ([samply, "record", "-a", "--rate", 999, "--duration", 20, "--save-only", "-o", out],
-                               None)
         for name, (command, report) in turned(tools.items(), number):
             with Watched(command) as tool:
                 most = 0
@@ -147,8 +165,7 @@ def record(number):
                 print(f"{name} wrote nothing: {tool.said()[-300:]}")
                 continue
             values["bytes written, MB"] = os.path.getsize(out) / 1e6
-            if report:
-                values["report, CPU s"] = symbolizers.run(report).cpu
+            values["report, CPU s"] = symbolizers.run(report).cpu
             keep("record", "20 s at 999 Hz", name, values)
             os.unlink(out)
 
@@ -271,12 +288,12 @@ def table():
                   f"({values[0]:.3g} to {values[-1]:.3g}) | {times} | {len(values)} |")
 
 
-USUAL = (busy, idle, bpf, record, start, addresses, slow)
+USUAL = (busy, idle, one, bpf, record, start, addresses, slow)
 PARTS = {each.__name__: each for each in (*USUAL, growth)}
 
 
 def say_who_is_missing():
-    wanted = ["perf", "bpftrace", "lightswitch", "probee", "samply", "addr2line", *symbolizers.LLVM]
+    wanted = ["perf", "bpftrace", "lightswitch", "probee", "samply", "py-spy", "blazecli", "addr2line", *symbolizers.LLVM]
     if missing := [name for name in wanted if not peer(name)]:
         print(f"not here: {', '.join(missing)}")
 

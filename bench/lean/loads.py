@@ -32,7 +32,7 @@ def running(*commands):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
     started = [subprocess.Popen(list(map(str, command)), start_new_session=True, **quiet) for command in commands]
     try:
-        yield
+        yield [process.pid for process in started]
     finally:
         for process in started:
             os.killpg(process.pid, signal.SIGKILL)
@@ -54,6 +54,13 @@ def mixed():
 @contextmanager
 def nothing():
     yield
+
+
+@contextmanager
+def python_alone():
+    """One Python program, whose pid is given."""
+    with running([sys.executable, "-c", PYTHON + "while True: turn()"]) as [pid]:
+        yield pid
 
 
 @contextmanager

@@ -83,5 +83,8 @@ def tools(proftops, file):
         if program := shutil.which(name):
             yield name, lambda given, program=program: run(
                 [program, "--inlines", f"--obj={file}"], "\n".join(given) + "\n")
+    # blazesym's own program takes addresses as arguments.
+    if program := shutil.which("blazecli"):
+        yield "blazesym", lambda given: run([program, "symbolize", "elf", "--path", file, *given])
     if program := shutil.which("addr2line"):
         yield "addr2line", lambda given: run([program, "-i", "-f", "-C", "-e", file], "\n".join(given) + "\n")
