@@ -27,6 +27,7 @@ mod hotspot;
 mod hung;
 mod little_memory;
 mod machines;
+mod many_mappings;
 mod mcp;
 mod newcomer;
 mod parsers;

@@ -1,0 +1,107 @@
+//! A user whose processes map as much as the kernel lets them: the stacks of another user's programs
+//! stay whole, also of programs that have just begun.
+
+use crate::common::{can_sample, list, number, proftop, reports_until};
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use test_support::{Process, Scratch, compile, skip};
+
+/// Maps its own code again and again, and then takes some time on a CPU now and then.
+const GREEDY: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int self = open("/proc/self/exe", O_RDONLY);
+    for (int left = atoi(words[count - 1]); left > 0; left--)
+        if (mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, self, 0) == MAP_FAILED) return 1;
+    write(1, "mapped\n", 7);
+    for (volatile unsigned sum = 0;; usleep(20000))
+        for (unsigned i = 0; i < 1000000; i++) sum += i;
+}
+"#;
+
+/// Runs for some tenths of a second. Without frame pointers each caller is found by `.eh_frame`.
+const SHORT: &str = "
+static volatile unsigned sum;
+__attribute__((noinline)) void leaf(unsigned rounds) {
+    volatile unsigned room[24];
+    while (rounds--) { room[rounds % 24] = sum; sum += rounds; }
+}
+__attribute__((noinline)) void caller(unsigned rounds) {
+    volatile unsigned room[40];
+    room[rounds % 40] = rounds;
+    leaf(rounds);
+    sum += room[rounds % 40];
+}
+int main(void) {
+    for (int i = 0; i < 100; i++) caller(2000000);
+}
+";
+
+const GREEDY_USER: u32 = 60_322;
+const PROCESSES: usize = 8;
+const MAPPINGS: &str = "60000";
+
+/// Share of the samples in `leaf` that must have its callers.
+const WHOLE_PERCENT: u64 = 99;
+
+#[test]
+fn eight_processes_with_sixty_thousand_mappings_cut_nobody_elses_stacks() {
+    if !can_sample() {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root starts programs of another user");
+    }
+    let scratch = Scratch::new();
+    let folder = scratch.join("");
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("ours");
+    let (greedy, short) = (scratch.join("greedy"), scratch.join("short"));
+    let flags = ["-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    for (text, program, source) in [(GREEDY, &greedy, "greedy.c"), (SHORT, &short, "short.c")] {
+        if compile(&scratch.write(source, text), program, flags).is_none() {
+            return;
+        }
+    }
+    let start = || {
+        let mut command = Command::new(&greedy);
+        Process::start_load(command.arg(MAPPINGS).uid(GREEDY_USER))
+    };
+    let greedy: Vec<Process> = (0..PROCESSES).map(|_| start()).collect();
+    let mappings = |process: &Process| {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", process.pid()));
+        maps.unwrap_or_default().lines().count()
+    };
+    let least: usize = MAPPINGS.parse().expect("a number");
+    for process in &greedy {
+        test_support::wait_until("all is mapped", || mappings(process) >= least);
+    }
+    let again = format!("while :; do {}; done", short.display());
+    let _short = Process::start_load(Command::new("sh").args(["-c", &again]));
+
+    let total = |reports: &[Value], name: &str| -> u64 {
+        let rows = reports.iter().flat_map(|report| list(report, "functions"));
+        rows.filter(|row| row["name"] == name && row["module"] == "short")
+            .map(|row| number(row, "total"))
+            .sum()
+    };
+    // At the start the mappings of all these processes are read, half a million in the first seconds.
+    const STARTING: usize = 3;
+    let live = ["-b", "--format", "json", "-F", "499", "-d", "1"];
+    let reports = reports_until(&mut proftop(&live), "samples of it", |reports| {
+        reports.len() > STARTING && total(&reports[STARTING..], "leaf") > 300
+    });
+    let leaf = total(&reports[STARTING..], "leaf");
+    for name in ["caller", "main"] {
+        let with_leaf = total(&reports[STARTING..], name);
+        assert!(
+            with_leaf * 100 >= leaf * WHOLE_PERCENT,
+            "{name}: {with_leaf} of {leaf}"
+        );
+    }
+}
