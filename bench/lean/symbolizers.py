@@ -85,6 +85,7 @@ def tools(proftops, file):
                 [program, "--inlines", f"--obj={file}"], "\n".join(given) + "\n")
     # blazesym's own program takes addresses as arguments.
     if program := shutil.which("blazecli"):
-        yield "blazesym", lambda given: run([program, "symbolize", "elf", "--path", file, *given])
+        yield "blazesym", lambda given, program=program: run(
+            [program, "symbolize", "elf", "--path", file, *given])
     if program := shutil.which("addr2line"):
         yield "addr2line", lambda given: run([program, "-i", "-f", "-C", "-e", file], "\n".join(given) + "\n")
