@@ -171,7 +171,8 @@ fn of_an_inlined_function_a_parser_returns_its_own_instructions() {
         let of_it = of_it.filter(|inlined| is_of_it(*inlined)).count();
         assert!(
             (1..all).contains(&part) || part == all && of_it == all,
-            "{name}: {part} of {all}, {of_it} by their lines"
+            "{name}: {part} of {all}, {of_it} by their lines: {:#?}",
+            code.instructions
         );
         compared += 1;
     }
