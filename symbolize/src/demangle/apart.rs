@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -58,19 +58,25 @@ impl Apart {
         if self.is_over() {
             return None;
         }
-        let (sender, receiver) = sync_channel(1);
+        let result = Arc::new(Mutex::new(None));
+        let (into, waiting) = (Arc::clone(&result), thread::current());
+        let run = move || {
+            let done = work();
+            *into.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+            waiting.unpark();
+        };
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
-        // An error means that nothing waits any longer.
-        thread.spawn(move || _ = sender.send(work())).ok()?;
+        let thread = thread.spawn(run).ok()?;
         let (began, used_before) = (Instant::now(), cpu_time());
         let used = || cpu_time().saturating_sub(used_before);
         loop {
-            match receiver.recv_timeout(LOOK_EVERY) {
-                Err(RecvTimeoutError::Timeout) => {}
-                done => {
-                    self.note(used());
-                    return done.ok();
-                }
+            thread::park_timeout(LOOK_EVERY);
+            // Looked at before the result, which a thread that has finished does not change.
+            let has_finished = thread.is_finished();
+            let done = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if done.is_some() || has_finished {
+                self.note(used());
+                return done;
             }
             let time = began.elapsed();
             if time > TIME_MAX && used() > CPU_TIME_MAX || time > TIME_MAX_WHEN_BUSY {
