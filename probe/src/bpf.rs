@@ -12,6 +12,7 @@ use crate::files;
 use crate::first_record::FirstRecord;
 use crate::idle::IdleWatch;
 use crate::loader::{self, HappeningProgram, Settings};
+use crate::mappings::MAPPINGS_MAX;
 use crate::open_waits::OpenWaits;
 use crate::privilege::Rights;
 use crate::python::Python;
@@ -53,6 +54,8 @@ pub struct Config {
     pub ring_bytes: u32,
     /// Limits for memory and cache of unwind tables.
     pub tables: Limits,
+    /// Maximum number of mappings that are kept of one process.
+    pub mappings_max: usize,
     /// Whether to walk every stack a second time, from a copy, and compare; for tests.
     pub check_walks: bool,
     /// Whether to provide the data from which stacks were walked here; for tests.
@@ -75,6 +78,7 @@ impl Default for Config {
             max_depth: 512,
             ring_bytes: RING_BYTES as u32,
             tables: Limits::default(),
+            mappings_max: MAPPINGS_MAX,
             check_walks: false,
             keep_walks: false,
             calls: false,
@@ -169,7 +173,9 @@ impl BpfSource {
             idle: IdleWatch::default(),
             samples: loaded.samples,
             counters: loaded.counters,
-            timeline: Timeline::new(targets, unwinding).with_python(Python::new(loaded.python)),
+            timeline: Timeline::new(targets, unwinding)
+                .keeping_mappings(config.mappings_max)
+                .with_python(Python::new(loaded.python)),
             undecodable: 0,
             info: SourceInfo {
                 engine: Some(EngineKind::Bpf),

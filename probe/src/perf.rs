@@ -91,7 +91,9 @@ impl PerfSource {
         let unwinding = Unwinding::new(tables, depth as usize).keeping_walks(config.keep_walks);
         let targets = Targets::filtered_here(&config.target);
         let python = Python::new(PythonMaps::here(files::for_sampler()));
-        let mut timeline = Timeline::new(targets, unwinding).naming_threads();
+        let mut timeline = Timeline::new(targets, unwinding)
+            .keeping_mappings(config.mappings_max)
+            .naming_threads();
         if Self::READS_PYTHON {
             timeline = timeline.with_python(python);
         }

@@ -62,7 +62,7 @@ pub fn is_file(path: &[u8]) -> bool {
 
 /// Reads the executable mappings of a process, in order of address.
 pub fn read(pid: u32, files: &Files) -> io::Result<Vec<MapsLine>> {
-    Ok(parse(&text(pid, files)?))
+    Ok(parse(&text(pid, u32::MAX, files)?))
 }
 
 /// Parses the text; lines that are not an executable mapping are left out.
@@ -75,9 +75,9 @@ pub fn lines(text: &[u8]) -> impl Iterator<Item = MapsLine> {
     text.split(|byte| *byte == b'\n').filter_map(parse_line)
 }
 
-/// Reads the text for [`lines`].
-pub fn text(pid: u32, files: &Files) -> io::Result<Vec<u8>> {
-    files.code_mappings(pid)
+/// Reads the text for [`lines`], up to a number of them.
+pub fn text(pid: u32, lines_max: u32, files: &Files) -> io::Result<Vec<u8>> {
+    files.code_mappings(pid, lines_max)
 }
 
 /// Parses a line such as `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/x.so`.

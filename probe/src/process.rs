@@ -64,6 +64,8 @@ pub struct ProcessTable {
     ends: HashMap<u32, u64>,
     /// Until when all processes are looked for, because some ends were not reported.
     doubted_until_ns: u64,
+    /// Maximum number of mappings that are kept of one process.
+    mappings_max: usize,
     /// The modules of all mappings.
     pub modules: Modules,
     /// The ancestors of processes.
@@ -112,9 +114,16 @@ impl ProcessTable {
             scans: HashMap::new(),
             ends: HashMap::new(),
             doubted_until_ns: 0,
+            mappings_max: MAPPINGS_MAX,
             modules: Modules::new(),
             lineages: Lineages::default(),
         }
+    }
+
+    /// Keeps at most that many mappings of a process from now on, which are no more than
+    /// [`MAPPINGS_MAX`].
+    pub fn keep_mappings(&mut self, max: usize) {
+        self.mappings_max = max.min(MAPPINGS_MAX);
     }
 
     /// Begins a turn of the sampler. Processes what was read on the other thread.
@@ -263,7 +272,9 @@ impl ProcessTable {
 
     /// Reads a process from /proc. If something cannot be read, the known value is kept.
     pub fn scan(&mut self, pid: u32, now_ns: u64) {
-        let text = proc_maps::text(pid, self.modules.way());
+        // One more line than is kept tells that there are more.
+        let lines_max = u32::try_from(self.mappings_max + 1).unwrap_or(u32::MAX);
+        let text = proc_maps::text(pid, lines_max, self.modules.way());
         let comm = std::fs::read(format!("/proc/{pid}/comm"));
         if text.is_err() && comm.is_err() {
             return;
@@ -277,8 +288,9 @@ impl ProcessTable {
             mappings = Mappings::clone(&known.mappings);
         }
         let mut may_open = FILES_MAX;
-        for line in proc_maps::lines(&text.unwrap_or_default()) {
-            if mappings.is_full() {
+        let text = text.unwrap_or_default();
+        for (number, line) in proc_maps::lines(&text).enumerate() {
+            if number == self.mappings_max {
                 mappings.cut();
                 break;
             }
@@ -507,7 +519,7 @@ impl ProcessTable {
         if let Some(process) = self
             .by_pid
             .get_mut(&map.pid)
-            .filter(|p| p.mappings.is_full())
+            .filter(|process| process.mappings.len() >= self.mappings_max)
         {
             // Its file is not even opened.
             Arc::make_mut(&mut process.mappings).cover(map.start, end);

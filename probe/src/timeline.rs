@@ -132,6 +132,13 @@ impl Timeline {
         }
     }
 
+    /// Keeps at most that many mappings of a process.
+    #[must_use]
+    pub fn keeping_mappings(mut self, max: usize) -> Self {
+        self.processes.keep_mappings(max);
+        self
+    }
+
     /// Adds names of threads, for samples that do not contain them.
     #[must_use]
     pub fn naming_threads(mut self) -> Self {

@@ -156,9 +156,10 @@ impl Files {
             .map(drop)
     }
 
-    /// Reads the executable lines of `/proc/PID/maps`.
-    pub fn code_mappings(&self, pid: u32) -> io::Result<Vec<u8>> {
-        let reply = self.perform(&Request::CodeMappings { pid });
+    /// Reads the executable lines of `/proc/PID/maps`, up to a number of lines: a process may have very
+    /// many.
+    pub fn code_mappings(&self, pid: u32, lines_max: u32) -> io::Result<Vec<u8>> {
+        let reply = self.perform(&Request::CodeMappings { pid, lines_max });
         reply.map(|reply| reply.bytes).map_err(io_error)
     }
 

@@ -6,9 +6,10 @@ use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
-use test_support::{Process, Scratch, compile, skip};
+use test_support::{Process, Scratch, compile, skip, wait_until};
 
 /// Maps its own code again and again, and then takes some time on a CPU now and then.
 const GREEDY: &str = r#"
@@ -57,6 +58,36 @@ const WHOLE_PERCENT: u64 = 99;
 /// Number of reports in a row in which that must be so.
 const LATEST: usize = 4;
 
+/// Compiles the program without frame pointers. Returns None if there is no compiler.
+fn compiled(scratch: &Scratch, text: &str, name: &str) -> Option<PathBuf> {
+    let flags = ["-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let program = scratch.join(name);
+    compile(&scratch.write(format!("{name}.c"), text), &program, flags)?;
+    Some(program)
+}
+
+/// Starts the processes of the greedy user, and waits until each has mapped all. Has to be called by
+/// root. Returns None if there is no compiler.
+pub fn greedy_processes(scratch: &Scratch) -> Option<Vec<Process>> {
+    let folder = scratch.join("");
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("ours");
+    let program = compiled(scratch, GREEDY, "greedy")?;
+    let start = || {
+        let mut command = Command::new(&program);
+        Process::start_load(command.arg(MAPPINGS).uid(GREEDY_USER))
+    };
+    let processes: Vec<Process> = (0..PROCESSES).map(|_| start()).collect();
+    let mappings = |process: &Process| {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", process.pid()));
+        maps.unwrap_or_default().lines().count()
+    };
+    let least: usize = MAPPINGS.parse().expect("a number");
+    for process in &processes {
+        wait_until("all is mapped", || mappings(process) >= least);
+    }
+    Some(processes)
+}
+
 #[test]
 fn eight_processes_with_sixty_thousand_mappings_cut_nobody_elses_stacks() {
     if !can_sample() {
@@ -66,29 +97,13 @@ fn eight_processes_with_sixty_thousand_mappings_cut_nobody_elses_stacks() {
         return skip("only root starts programs of another user");
     }
     let scratch = Scratch::new();
-    let folder = scratch.join("");
-    fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("ours");
-    let (greedy, short) = (scratch.join("greedy"), scratch.join("short"));
-    let flags = ["-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
-    for (text, program, source) in [(GREEDY, &greedy, "greedy.c"), (SHORT, &short, "short.c")] {
-        if compile(&scratch.write(source, text), program, flags).is_none() {
-            return;
-        }
-    }
-    let start = || {
-        let mut command = Command::new(&greedy);
-        Process::start_load(command.arg(MAPPINGS).uid(GREEDY_USER))
-    };
     let _alone = ALONE.lock();
-    let greedy: Vec<Process> = (0..PROCESSES).map(|_| start()).collect();
-    let mappings = |process: &Process| {
-        let maps = fs::read_to_string(format!("/proc/{}/maps", process.pid()));
-        maps.unwrap_or_default().lines().count()
+    let Some(_greedy) = greedy_processes(&scratch) else {
+        return;
     };
-    let least: usize = MAPPINGS.parse().expect("a number");
-    for process in &greedy {
-        test_support::wait_until("all is mapped", || mappings(process) >= least);
-    }
+    let Some(short) = compiled(&scratch, SHORT, "short") else {
+        return;
+    };
     let again = format!("while :; do {}; done", short.display());
     let _short = Process::start_load(Command::new("sh").args(["-c", &again]));
 

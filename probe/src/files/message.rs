@@ -252,7 +252,10 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
             files.push(process);
             plain(7, 0)
         }
-        Request::CodeMappings { pid } => plain(8, pid),
+        Request::CodeMappings { pid, lines_max } => Fields {
+            numbers: [lines_max.into(), 0, 0, 0],
+            ..plain(8, pid)
+        },
         Request::Memory { pid, start, len } => Fields {
             numbers: [start, len.into(), 0, 0],
             ..plain(9, pid)
@@ -330,7 +333,10 @@ fn request<'a>(
         7 => Request::JitDump {
             process: files.first()?.as_fd(),
         },
-        8 => Request::CodeMappings { pid },
+        8 => Request::CodeMappings {
+            pid,
+            lines_max: u32::try_from(start).ok()?,
+        },
         9 => Request::Memory {
             pid,
             start,
@@ -491,7 +497,10 @@ mod tests {
             Request::Named { path },
             Request::PerfMap { process },
             Request::JitDump { process },
-            Request::CodeMappings { pid },
+            Request::CodeMappings {
+                pid,
+                lines_max: u32::MAX,
+            },
             Request::Memory {
                 pid,
                 start: u64::MAX,

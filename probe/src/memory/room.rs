@@ -11,6 +11,10 @@ const AMPLE: u64 = 512 << 20;
 /// late for a moment.
 const RING_BYTES_MIN: u64 = 512 << 10;
 
+/// Memory of a group for each mapping that is kept of one process: in a group of 64 MiB 4,096 are
+/// kept, and eight such processes take some 5 MiB.
+const BYTES_PER_MAPPING: u64 = 16 << 10;
+
 /// With a limit below this, source lines are not read.
 const LINES_MIN: u64 = 128 << 20;
 
@@ -64,6 +68,13 @@ impl Room {
     /// four times as much memory for a moment.
     pub fn information_bytes(self) -> u64 {
         self.group_bytes.map_or(u64::MAX, |bytes| bytes / 16)
+    }
+
+    /// Returns the maximum number of mappings that are kept of one process, at most `usual`.
+    pub fn mappings(self, usual: usize) -> usize {
+        let fitting = |bytes| usize::try_from(bytes / BYTES_PER_MAPPING).unwrap_or(usual);
+        self.group_bytes
+            .map_or(usual, |bytes| usual.min(fitting(bytes)))
     }
 
     /// Maximum memory for samples, symbols and reports; at most `asked`.
@@ -147,6 +158,7 @@ mod tests {
             assert_eq!(ample.ring_bytes(), RING_BYTES as u32);
             assert_eq!(ample.table_bytes(usual), usual);
             assert_eq!(ample.own_bytes(usual), usual);
+            assert_eq!(ample.mappings(16_384), 16_384);
             assert_eq!(ample.group_bytes(), None);
             assert!(ample.has_lines());
         }
@@ -155,6 +167,7 @@ mod tests {
         assert_eq!(small.table_bytes(usual), 16 << 20);
         assert_eq!(small.own_bytes(usual), 24 << 20);
         assert_eq!(small.information_bytes(), 4 << 20);
+        assert_eq!(small.mappings(16_384), 4_096);
         assert!(!small.has_lines());
         let tiny = Room::of(Some(1 << 20));
         assert_eq!(u64::from(tiny.ring_bytes()), RING_BYTES_MIN);

@@ -132,7 +132,7 @@ fn read(wanted: Wanted, memories: &mut Memories, way: &Files) -> Option<Came> {
                 memories.close(&look.subject);
             }
             let is_there = seen.is_ok() || {
-                let mappings = way.code_mappings(pid);
+                let mappings = way.code_mappings(pid, 1);
                 mappings.is_ok_and(|lines| !lines.is_empty())
             };
             Some(Came::Look {

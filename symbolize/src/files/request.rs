@@ -94,6 +94,8 @@ pub enum Request<'a> {
     CodeMappings {
         /// The process.
         pid: u32,
+        /// Maximum number of lines; those behind are not read.
+        lines_max: u32,
     },
     /// Read a piece of a process's memory, as far as it exists from its start on.
     Memory {
@@ -157,7 +159,7 @@ impl Request<'_> {
             | Request::MappedRevisions { pid, .. }
             | Request::Program { pid }
             | Request::Root { pid }
-            | Request::CodeMappings { pid }
+            | Request::CodeMappings { pid, .. }
             | Request::Memory { pid, .. }
             | Request::Pieces { pid, .. }
             | Request::OpenMemory { pid }
@@ -176,7 +178,7 @@ impl Request<'_> {
     pub fn waits_at_first(&self) -> Option<Blocker> {
         match *self {
             Request::MappedRevisions { pid, .. }
-            | Request::CodeMappings { pid }
+            | Request::CodeMappings { pid, .. }
             | Request::Memory { pid, .. }
             | Request::Pieces { pid, .. }
             | Request::OpenMemory { pid }
@@ -237,9 +239,10 @@ impl Request<'_> {
                 opening.see_mounts_of(&directory(process));
                 jit_files::jit_dump(process, opening).map(Reply::file)
             }
-            Request::CodeMappings { pid } => {
+            Request::CodeMappings { pid, lines_max } => {
                 let file = File::open(format!("/proc/{pid}/maps")).map_err(reason)?;
-                executable_lines(file).map(Reply::bytes).map_err(reason)
+                let lines = executable_lines(file, lines_max);
+                lines.map(Reply::bytes).map_err(reason)
             }
             Request::Memory { pid, start, len } => {
                 memory(pid, start, len).map(Reply::bytes).map_err(reason)
@@ -308,17 +311,19 @@ fn words_of(revision: Option<Revision>) -> impl Iterator<Item = u8> {
     words.flat_map(u64::to_le_bytes)
 }
 
-/// Filters `start-end r-xp …`, whole lines only.
-fn executable_lines(maps: impl Read) -> io::Result<Vec<u8>> {
+/// Filters `start-end r-xp …`, whole lines only, up to a number of lines.
+fn executable_lines(maps: impl Read, lines_max: u32) -> io::Result<Vec<u8>> {
     let mut lines = io::BufReader::with_capacity(64 << 10, maps);
     let (mut kept, mut line) = (Vec::new(), Vec::new());
-    while io::BufRead::read_until(&mut lines, b'\n', &mut line)? > 0 {
+    let mut left = lines_max;
+    while left > 0 && io::BufRead::read_until(&mut lines, b'\n', &mut line)? > 0 {
         let rights = memchr::memchr(b' ', &line).and_then(|space| line.get(space + 3));
         if rights == Some(&b'x') {
             if kept.len() + line.len() > MAPS_BYTES_MAX {
                 break;
             }
             kept.extend_from_slice(&line);
+            left -= 1;
         }
         line.clear();
     }
@@ -407,7 +412,9 @@ mod tests {
     #[test]
     fn only_lines_of_code_are_kept() {
         let maps = "1000-2000 r--p 0 fe:01 5 /x\n2000-3000 r-xp 0 fe:01 5 /x y\n\n3000-4000 rwxp";
-        let kept = executable_lines(maps.as_bytes()).unwrap();
+        let kept = executable_lines(maps.as_bytes(), u32::MAX).unwrap();
         assert_eq!(kept, b"2000-3000 r-xp 0 fe:01 5 /x y\n3000-4000 rwxp");
+        let kept = executable_lines(maps.as_bytes(), 1).unwrap();
+        assert_eq!(kept, b"2000-3000 r-xp 0 fe:01 5 /x y\n");
     }
 }

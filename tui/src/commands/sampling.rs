@@ -149,8 +149,10 @@ fn source(
     room: Room,
 ) -> MakeSource {
     let pattern = target.comm.as_ref().map(|comm| comm.as_str().to_string());
-    let tables = probe::tables::Limits::default();
+    let usual = probe::Config::default();
+    let tables = usual.tables.clone();
     let probe_config = probe::Config {
+        mappings_max: room.mappings(usual.mappings_max),
         ring_bytes: room.ring_bytes(),
         tables: probe::tables::Limits {
             table_bytes: room.table_bytes(tables.table_bytes),
@@ -164,7 +166,7 @@ fn source(
         calls,
         waits: config.sample.counted.has_waits(),
         happening: config.sample.counted.happening().cloned(),
-        ..probe::Config::default()
+        ..usual
     };
     Box::new(move || {
         let mut config = probe_config;
