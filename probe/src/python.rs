@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `process` | the state of one process: its layout, its threads |
 //! | `reading` | asks what files and processes have, on a thread of its own |
+//! | `unanswered` | files that are asked about again |
 //! | `memories` | the memory of processes, opened once for each |
 //! | `tids` | maps threads of the interpreter to threads of the kernel |
 //! | `codes` | the code objects of a process, each read once |
@@ -35,6 +36,7 @@ mod reading;
 mod task;
 mod tids;
 mod trampolines;
+mod unanswered;
 
 use crate::aside::Aside;
 use crate::decode::{Later, RawSample};
@@ -54,12 +56,13 @@ use merge::{Entries, FrameRole, Merged};
 use names::Registry;
 use probe_ebpf::python::status;
 use process::Process;
-use reading::{Came, Look, Wanted};
+use reading::{Came, Look, Wanted, WantedFile};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use symbolize::python::{Interpreter, TaskLayout, Trampoline};
+use unanswered::UnansweredFiles;
 
 pub use later::walk_anything;
 pub use maps::PythonMaps;
@@ -71,6 +74,8 @@ pub struct Python {
     interpreters: HashMap<ModuleId, Arc<Interpreter>>,
     /// The files that have asyncio's part in C, and the positions of tasks that they contain.
     asyncio: HashMap<ModuleId, Option<TaskLayout>>,
+    /// The files that are asked about again.
+    unanswered: UnansweredFiles,
     processes: HashMap<u32, Process>,
     /// Mappings of processes that contain no interpreter.
     without: HashMap<u32, Arc<Mappings>>,
@@ -129,6 +134,7 @@ impl Python {
             maps,
             interpreters: HashMap::new(),
             asyncio: HashMap::new(),
+            unanswered: UnansweredFiles::default(),
             processes: HashMap::new(),
             without: HashMap::new(),
             names: Registry::default(),
@@ -158,6 +164,7 @@ impl Python {
                     interpreter,
                     asyncio,
                 } => {
+                    self.unanswered.remove(module);
                     self.asyncio.extend(asyncio.map(|it| (module, it)));
                     if let Some(interpreter) = interpreter {
                         self.interpreters.insert(module, interpreter);
@@ -165,6 +172,7 @@ impl Python {
                         self.without.clear();
                     }
                 }
+                Came::Unanswered(file) => self.unanswered.add(file, now_ns),
                 Came::Trampolines { pid, start, kind } => {
                     if let Some(process) = self.processes.get_mut(&pid) {
                         process.trampolines.set(start, kind);
@@ -183,10 +191,13 @@ impl Python {
                 }
             }
         }
+        for file in self.unanswered.take_due(now_ns) {
+            self.ask_about(file, now_ns);
+        }
     }
 
     /// Checks whether a new file that may be a part of Python is one.
-    pub fn add_module(&mut self, module: &Module) {
+    pub fn add_module(&mut self, module: &Module, now_ns: u64) {
         let ModuleKind::File {
             path,
             file: Some(file),
@@ -196,12 +207,13 @@ impl Python {
             return;
         };
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let wanted = Wanted::File {
+        let wanted = WantedFile {
             module: module.id,
+            user: module.user,
             file: file.clone(),
             name: name.to_vec(),
         };
-        self.ask(module.user, wanted);
+        self.ask_about(wanted, now_ns);
     }
 
     /// Applies the end or exec of a process.
@@ -440,6 +452,13 @@ impl Python {
             *self.refused.entry(user).or_default() += 1;
         }
         is_asked
+    }
+
+    /// Requests what a file has; later, if too much is being read for its user.
+    fn ask_about(&mut self, file: WantedFile, now_ns: u64) {
+        if !self.ask(file.user, Wanted::File(file.clone())) {
+            self.unanswered.add(file, now_ns);
+        }
     }
 
     /// Checks whether an unknown process has an interpreter, once for its mappings.

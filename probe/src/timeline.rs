@@ -261,14 +261,14 @@ impl Timeline {
         for event in events {
             self.follow(&event, now_ns);
         }
-        self.report_modules(batch);
+        self.report_modules(now_ns, batch);
         self.meet_starting(now_ns);
         self.stacks.retain(|(_, time_ns), _| *time_ns > settled_ns);
         for (raw, located) in self.unwinding.poll(now_ns) {
             self.give(raw, located, batch);
         }
         self.give_read(now_ns, batch);
-        self.report_modules(batch);
+        self.report_modules(now_ns, batch);
         batch.processes = self.processes.take_changes();
         batch.gone = self.processes.modules.take_gone();
         // Samples that are held will come later than those around them.
@@ -430,7 +430,7 @@ impl Timeline {
             return;
         }
         let mut located = self.resolver.locate(&raw, &mut self.processes, now_ns);
-        self.report_modules(batch);
+        self.report_modules(now_ns, batch);
         self.unwinding.cut_outdated(&mut raw, &located.mappings);
         self.request_dropped_tables(raw.tgid, &located.mappings, now_ns);
         self.unwinding
@@ -528,13 +528,13 @@ impl Timeline {
     }
 
     /// Reports new modules; their tables are built from now on.
-    fn report_modules(&mut self, batch: &mut Batch) {
+    fn report_modules(&mut self, now_ns: u64, batch: &mut Batch) {
         for module in self.processes.modules.take_fresh() {
             self.unwinding.add_module(&module);
             if let Some(python) = &mut self.python
                 && self.processes.modules.may_be_of_python(module.id)
             {
-                python.add_module(&module);
+                python.add_module(&module, now_ns);
             }
             batch.modules.push(module);
         }

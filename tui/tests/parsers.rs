@@ -16,6 +16,13 @@ use test_support::{NO_PYTHON, Process, Random, compile, pythons, skip, wait_unti
 /// How many processes the test kills.
 const KILLS: u32 = 100;
 
+/// Maximum pause between two kills: some parsers do their work before they are killed.
+const PAUSE_US: u64 = 30_000;
+
+/// The same for parsers that look for Python: none of those that are asked first whether a file is an
+/// interpreter does its work.
+const PYTHON_PAUSE_US: u64 = 1_000;
+
 /// Number of functions that the program calls one after the other, so that there are new ones
 /// to name all the time.
 const FUNCTIONS: usize = 2000;
@@ -49,14 +56,19 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
     let many = Process::start_load(&mut Command::new(&program));
     let pid = many.pid().to_string();
     let args = ["-b", "--format", "json", "-d", "1", "-F", "499", "-p", &pid];
-    sample_while_they_are_killed(&args, folder.path(), |reports| {
+    sample_while_they_are_killed(&args, folder.path(), PAUSE_US, |reports| {
         named(&symbols(&program), reports)
     });
 }
 
-/// Samples while parsers are killed; `named` counts the samples with a name, and fails if a name is
-/// wrong.
-fn sample_while_they_are_killed(args: &[&str], folder: &Path, named: impl Fn(&[Value]) -> u64) {
+/// Samples while parsers are killed, with random pauses of up to `pause_us` between kills; `named` counts
+/// the samples with a name, and fails if a name is wrong.
+fn sample_while_they_are_killed(
+    args: &[&str],
+    folder: &Path,
+    pause_us: u64,
+    named: impl Fn(&[Value]) -> u64,
+) {
     let output = folder.join("reports");
     let mut command = proftop(args);
     command.env("PROFTOP_CACHE", folder);
@@ -65,7 +77,7 @@ fn sample_while_they_are_killed(args: &[&str], folder: &Path, named: impl Fn(&[V
     let mut sampling = Process::start(&mut command);
     let (mut random, mut killed) = (Random::new(11), 0);
     wait_until("a hundred are killed", || {
-        std::thread::sleep(Duration::from_micros(random.below(30_000)));
+        std::thread::sleep(Duration::from_micros(random.below(pause_us)));
         for parser in parsers_of(sampling.pid()) {
             let parser = Pid::from_raw(parser.cast_signed()).expect("a process");
             killed += u32::from(kill_process(parser, Signal::KILL).is_ok());
@@ -157,7 +169,7 @@ fn nor_is_one_of_python() {
     let args = [
         "-b", "--format", "json", "-d", "1", "-F", "499", "-p", &pids,
     ];
-    sample_while_they_are_killed(&args, folder.path(), named_of_python);
+    sample_while_they_are_killed(&args, folder.path(), PYTHON_PAUSE_US, named_of_python);
 }
 
 /// Returns the reports that have been written completely.

@@ -27,14 +27,20 @@ pub struct Look {
 /// there will be none.
 pub type Ticket = Arc<()>;
 
+/// A file that may be a part of Python.
+#[derive(Debug, Clone)]
+pub struct WantedFile {
+    pub module: ModuleId,
+    /// The user to whom it is charged.
+    pub user: u32,
+    pub file: Arc<OwnedFd>,
+    pub name: Vec<u8>,
+}
+
 /// A request about a file or a process.
 pub enum Wanted {
-    /// Whether a file of this name is an interpreter, and what it contains about asyncio.
-    File {
-        module: ModuleId,
-        file: Arc<OwnedFd>,
-        name: Vec<u8>,
-    },
+    /// Whether a file is an interpreter, and what it contains about asyncio.
+    File(WantedFile),
     /// The threads of a process, and what is not known of it yet.
     Look {
         look: Look,
@@ -64,6 +70,8 @@ pub enum Came {
         /// Set if it has asyncio's part in C; inside the positions of tasks, if it contains them.
         asyncio: Option<Option<TaskLayout>>,
     },
+    /// No parser could read a file; another attempt may succeed.
+    Unanswered(WantedFile),
     /// A mapping was inspected.
     Trampolines {
         pid: u32,
@@ -97,15 +105,21 @@ pub fn start() -> Option<Aside<Wanted, Came>> {
 
 fn read(wanted: Wanted, memories: &mut Memories, way: &Files) -> Option<Came> {
     match wanted {
-        Wanted::File { module, file, name } => {
-            let file = File::from(file.try_clone().ok()?);
-            // A file that cannot be understood is not an interpreter.
-            let found = python_order::ask(file, &name, way).ok()?;
-            Some(Came::File {
-                module,
-                interpreter: found.interpreter.map(Arc::new),
-                asyncio: found.asyncio,
-            })
+        Wanted::File(wanted) => {
+            let file = wanted.file.try_clone().map(File::from);
+            let file = file.map_err(|_| Reason::Refused);
+            match file.and_then(|file| python_order::ask(file, &wanted.name, way)) {
+                Err(Reason::Refused) => Some(Came::Unanswered(wanted)),
+                found => {
+                    // A file that cannot be understood is not an interpreter.
+                    let found = found.unwrap_or_default();
+                    Some(Came::File {
+                        module: wanted.module,
+                        interpreter: found.interpreter.map(Arc::new),
+                        asyncio: found.asyncio,
+                    })
+                }
+            }
         }
         Wanted::Look {
             look,
