@@ -3,6 +3,7 @@
 //! innermost first.
 
 use crate::registers::{Registers, SCRATCH_REGISTERS};
+use crate::status;
 
 /// Length of a thread's name in the kernel, with its final zero.
 pub const COMM_LEN: usize = 16;
@@ -63,6 +64,18 @@ const _: () = {
     assert!(core::mem::offset_of!(SampleHeader, python) == 46);
     assert!(core::mem::offset_of!(SampleHeader, comm) == 48);
 };
+
+impl SampleHeader {
+    /// Whether something has to be read soon, before it is gone: the mappings and files of a process
+    /// that is new, or functions of Python. Nothing is read about threads of the kernel, nor about a
+    /// stack that was walked to its end by tables that are in place.
+    #[inline(always)]
+    pub fn is_urgent(&self) -> bool {
+        let is_end = [status::END, status::CHAIN_END].contains(&u32::from(self.status));
+        let is_known = self.kind == record_kind::WALKED && self.python == 0 && is_end;
+        self.user_frames > 0 && !is_known
+    }
+}
 
 /// The kinds of event that records report. Each has a file among the programs; a
 /// reader ignores the records of kinds that it does not know.
@@ -177,6 +190,50 @@ impl UserFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::python::{self, Summary, lock};
+
+    #[test]
+    fn what_may_soon_be_gone_is_urgent() {
+        let known = SampleHeader {
+            time_ns: 0,
+            cgroup_id: 0,
+            stopped_at: 0,
+            tgid: 1,
+            tid: 1,
+            cpu: 0,
+            kernel_frames: 5,
+            user_frames: 3,
+            status: status::END as u8,
+            kind: record_kind::WALKED,
+            links: 0,
+            event: event::TICK,
+            probe: 0,
+            python: 0,
+            comm: [0; COMM_LEN],
+        };
+        assert!(!known.is_urgent());
+        let of_kernel = SampleHeader {
+            user_frames: 0,
+            status: status::NO_STACK as u8,
+            ..known
+        };
+        assert!(!of_kernel.is_urgent());
+        let new_process = SampleHeader {
+            kind: record_kind::STACK_FOLLOWS,
+            ..known
+        };
+        assert!(new_process.is_urgent());
+        let new_mapping = SampleHeader {
+            status: status::NO_MAPPING as u8,
+            ..known
+        };
+        assert!(new_mapping.is_urgent());
+        let of_python = SampleHeader {
+            python: Summary::new(2, python::status::WHOLE, lock::UNKNOWN).0,
+            ..known
+        };
+        assert!(of_python.is_urgent());
+    }
 
     #[test]
     fn a_return_address_is_looked_up_inside_its_call() {

@@ -1,4 +1,5 @@
-//! Has the first record in a BPF ring wake its reader, unless it is one of a kernel thread.
+//! Has the first record in a BPF ring wake its reader, if something has to be read about it soon
+//! ([`SampleHeader::is_urgent`](probe_ebpf::SampleHeader::is_urgent)).
 
 use aya::maps::{Array, MapData};
 use std::time::{Duration, Instant};

@@ -45,8 +45,8 @@ pub fn begin(scratch: *mut Scratch, event: u8, time_ns: u64, id: u64) {
 }
 
 /// Copies as much of the record as is filled to the ring buffer. The reader is only woken up when
-/// much is waiting, or by the first record of a process if it rests; otherwise it reads at its own
-/// times. Returns 0 if there was room.
+/// much is waiting or, if it rests, by a record about which something has to be read at once;
+/// otherwise it reads at its own times. Returns 0 if there was room.
 #[inline(never)]
 pub fn submit(scratch: *mut Scratch) -> u32 {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
@@ -70,9 +70,7 @@ pub fn submit(scratch: *mut Scratch) -> u32 {
         };
         let waiting = helpers::bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA as u64);
         let is_resting = IS_RESTING.get(0).is_some_and(|resting| *resting != 0);
-        // What is known about the kernel's own threads can be read later as well.
-        let wakes = is_resting && (*scratch).header.user_frames > 0;
-        let wake = if wakes || waiting > WAKE_BYTES.load() {
+        let wake = if is_resting && (*scratch).header.is_urgent() || waiting > WAKE_BYTES.load() {
             BPF_RB_FORCE_WAKEUP
         } else {
             BPF_RB_NO_WAKEUP
