@@ -9,6 +9,9 @@ use std::cmp::Ordering;
 
 /// Sorts as `slice::sort_by` does: equal elements keep their order.
 pub fn sort_by<T>(things: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
+    if things.len() < 2 {
+        return;
+    }
     let order = order(things.len(), &mut |a, b| compare(&things[a], &things[b]));
     put_in_order(things, order);
 }

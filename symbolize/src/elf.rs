@@ -263,7 +263,7 @@ impl ElfSymbols {
         }
         names.set_stubs(stubs.take_names());
         functions.extend(stubs.into_candidates());
-        functions.sort_by_key(candidates::Candidate::order);
+        functions.sort_unstable_by_key(candidates::Candidate::order);
         let mut flattening = Flattening::default();
         let aliases = alias::choose(&object, &functions, stripped, |function| {
             flattening.add(function);

@@ -287,7 +287,7 @@ impl Symbols for ElfSymbols {
             name: symbol.name,
         });
         let mut entries: Vec<_> = entries.collect();
-        entries.sort_by_key(|entry| entry.start);
+        entries.sort_unstable_by_key(|entry| entry.start);
         entries
     }
 }

@@ -53,7 +53,7 @@ pub fn write_by(
             (line.as_str().into(), samples)
         })
         .collect();
-    lines.sort();
+    lines.sort_unstable();
     for (line, samples) in lines {
         writeln!(out, "{line} {samples}")?;
     }

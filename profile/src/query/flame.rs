@@ -1,6 +1,7 @@
 //! A *flame graph* laid out in cells. Boxes narrower than a cell are not computed.
 
 use super::tree::{CallTree, Node, NodeKind};
+use crate::few;
 use std::sync::Arc;
 
 /// Maximum number of rows of a layout.
@@ -86,7 +87,7 @@ impl CallTree {
         let mut children: Vec<(Arc<str>, Node)> = children
             .map(|child| (self.name(child.kind), child))
             .collect();
-        children.sort_by(|a, b| a.0.cmp(&b.0));
+        few::sort_by(&mut children, |a, b| a.0.cmp(&b.0));
         children
     }
 

@@ -23,6 +23,7 @@ use super::selection::{Entry, Selection};
 use super::shape::Step;
 use super::sort::{self, Span};
 use super::{Cancel, Cancelled};
+use crate::few;
 use crate::intern::stopped;
 use crate::tables::ThreadSlot;
 use crate::{Function, FunctionId, View};
@@ -270,7 +271,7 @@ impl CallTree {
     /// The nodes directly below `node`, by samples, falling.
     pub fn children(&self, node: &Node) -> Vec<Node> {
         let mut children = self.children_unsorted(node);
-        children.sort_by_key(|child| Reverse(child.samples));
+        few::sort_by_key(&mut children, |child| Reverse(child.samples));
         children
     }
 

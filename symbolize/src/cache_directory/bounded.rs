@@ -118,7 +118,7 @@ impl BoundedDirectory {
         let mut files = self.directory.files();
         let mut total: u64 = files.iter().map(|file| file.bytes).sum();
         if total > self.bytes_max {
-            files.sort_by_key(|file| file.used);
+            files.sort_unstable_by_key(|file| file.used);
             // Removes more than needed, so that not every new file causes another search for old
             // ones.
             let target = self.bytes_max / 8 * 7;

@@ -230,17 +230,21 @@ impl Reader {
         self.waiting_bytes += body.len() + size_of::<(u64, Head, Vec<u8>)>();
         self.waiting.push((time, head, body.to_vec()));
         if self.waiting_bytes > WAITING_MAX {
-            self.waiting.sort_by_key(|(time, ..)| *time);
+            self.sort_waiting();
             let middle = self.waiting[self.waiting.len() / 2].0;
             self.flush(middle)?;
         }
         Ok(())
     }
 
+    /// Sorts the waiting records by time; those of equal time keep their order.
+    fn sort_waiting(&mut self) {
+        self.waiting.sort_by_key(|(time, ..)| *time);
+    }
+
     /// Takes all records that are not newer than `until`.
     fn flush(&mut self, until: u64) -> Result<(), FormatError> {
-        // The sort is stable: records of equal time keep their order.
-        self.waiting.sort_by_key(|(time, ..)| *time);
+        self.sort_waiting();
         let end = self.waiting.partition_point(|(time, ..)| *time <= until);
         let rest = self.waiting.split_off(end);
         for (time, head, body) in std::mem::replace(&mut self.waiting, rest) {

@@ -165,7 +165,7 @@ impl KnownPrograms {
                 self.extents.extend(extents);
             }
         }
-        self.extents.sort_by_key(|extent| extent.start);
+        self.extents.sort_unstable_by_key(|extent| extent.start);
         self.programs = programs;
         self.read = Some(Instant::now());
     }

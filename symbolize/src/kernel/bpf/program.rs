@@ -47,7 +47,7 @@ impl BpfProgram {
         let mut strings = Strings::default();
         let mut functions = functions(info, btf.as_ref(), &mut strings);
         functions.retain(|function| function.start < function.end);
-        functions.sort_by_key(|function| function.start);
+        functions.sort_unstable_by_key(|function| function.start);
         let mut lines = btf.map_or_else(Vec::new, |btf| lines(info, &btf, &mut strings));
         // The sort is stable: of several lines at one address the last one counts.
         lines.sort_by_key(|line| line.start);
