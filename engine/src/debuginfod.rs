@@ -271,6 +271,9 @@ impl Worker {
                 continue;
             }
             let came = faults::catch("fetching a debug file", || self.fetch(&wanted));
+            if came.is_err() {
+                self.state().current = None;
+            }
             if came == Ok(true) && results.send(wanted.module.id()).is_err() {
                 return;
             }

@@ -118,7 +118,7 @@ impl Engine {
             let run = faults::catch("keeping what was counted", || {
                 model.run(&received, &ordered, &for_model, &flag);
             });
-            let failed = run.err().map(|fault| fault.repeated());
+            let failed = run.err().map(|fault| fault.final_word());
             *why.lock().expect("nobody panics with it") = failed.or(model.failure());
             // The sampler must not wait for a receiver that is gone.
             flag.store(true, Ordering::Relaxed);

@@ -113,7 +113,7 @@ pub struct Ends {
 pub fn sample(make_source: MakeSource, mut ready: Ready, ends: &Ends) {
     let Ends { news, wishes, .. } = ends;
     let made = faults::catch("starting to sample", make_source);
-    let mut source = match made.unwrap_or_else(|fault| Err(fault.to_string())) {
+    let mut source = match made.unwrap_or_else(|fault| Err(fault.final_word())) {
         Ok(source) => source,
         Err(sentence) => {
             // If the model has ended, the failure is of no interest.

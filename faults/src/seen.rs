@@ -35,6 +35,14 @@ impl Fault {
         )
     }
 
+    /// Returns the sentence for users, without the full stop, if nothing goes on without the work.
+    pub fn final_word(&self) -> String {
+        format!(
+            "proftop made a mistake while {}, and cannot go on: {}",
+            self.work, self.message
+        )
+    }
+
     /// Returns the details for developers, as a sentence without its beginning.
     pub fn report(&self) -> String {
         let times = match self.count {

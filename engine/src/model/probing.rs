@@ -4,7 +4,7 @@
 use super::modules::Modules;
 use crate::probes::{
     Asked, Counted, Extent, Keeper, Message, News, OnCpu, ProbeOrder, ProbedFunction, Probes,
-    Reach, Stack, cut_of,
+    Reach, Stack, Word, cut_of,
 };
 use crate::sampler::{Wish, Wishes};
 use profile::probes::ProbeLog;
@@ -77,14 +77,33 @@ impl Probing {
                 }
                 Asked::Begin => _ = wishes.send(Wish::Ready),
             };
-            let keeper = Keeper::start(Arc::clone(symbolizer), self.reach.clone(), ask);
-            self.keeper = keeper.ok();
+            let (symbolizer, reach) = (Arc::clone(symbolizer), self.reach.clone());
+            match Keeper::start(symbolizer, reach, &self.told, ask) {
+                Ok(keeper) => self.keeper = Some(keeper),
+                Err(error) => return self.lose(&order, &error),
+            }
         }
-        match &self.keeper {
-            Some(keeper) => keeper.send(Message::Order(order, module)),
-            // The thread could not be started, so there is nothing to wait for.
-            None => _ = self.wishes.send(Wish::Ready),
+        if let Some(keeper) = &self.keeper {
+            keeper.send(Message::Order(order, module));
         }
+    }
+
+    /// Counts and explains an order that is lost because the thread could not be started. The next
+    /// order tries that again.
+    fn lose(&mut self, order: &ProbeOrder, why: &std::io::Error) {
+        // There is nothing to wait for.
+        _ = self.wishes.send(Wish::Ready);
+        if !order.is_counted() {
+            return;
+        }
+        let told = Arc::make_mut(&mut self.told);
+        told.turn += 1;
+        told.touched = 0;
+        told.word = Some(Word {
+            number: told.word.as_ref().map_or(0, |word| word.number) + 1,
+            sentence: format!("calls cannot be watched: {why}").into(),
+        });
+        self.is_urgent = true;
     }
 
     /// Takes over what the keeper has reported. Returns the counts of each second, if there is

@@ -95,12 +95,16 @@ impl Drop for Keeper {
 impl Keeper {
     /// Starts the thread. It calls `ask` for requests to the source of samples, at most once each:
     /// for its probes with the first order, and to begin when the first ones are in place.
+    ///
+    /// `before` is what was shown until now: its number of orders and its last sentence are
+    /// continued.
     pub fn start(
         symbolizer: Arc<Symbolizer>,
         reach: Reach,
+        before: &Probes,
         ask: impl Fn(Asked) + Send + 'static,
     ) -> std::io::Result<Self> {
-        Self::start_with(Box::new(Instant::now), symbolizer, reach, ask)
+        Self::start_with(Box::new(Instant::now), symbolizer, reach, before, ask)
     }
 
     /// Starts the thread as [`Keeper::start`] does, with another clock.
@@ -108,6 +112,7 @@ impl Keeper {
         clock: Clock,
         symbolizer: Arc<Symbolizer>,
         reach: Reach,
+        before: &Probes,
         ask: impl Fn(Asked) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = channel();
@@ -129,9 +134,9 @@ impl Keeper {
             waiting: Vec::new(),
             numbers: 0,
             touched: 0,
-            turn: 0,
+            turn: before.turn,
             suggested: None,
-            word: None,
+            word: before.word.clone(),
             look: 0,
             is_urgent: false,
             has_begun: false,
@@ -146,7 +151,8 @@ impl Keeper {
         };
         // It attaches probes, which needs a right that the thread of the first order does not have.
         let start = move || thread::Builder::new().name("probes".into()).spawn(run);
-        ask_kernel::ask(start).unwrap_or_else(|| Err(std::io::ErrorKind::Other.into()))?;
+        let mistake = || Err(std::io::Error::other("proftop made a mistake of its own"));
+        ask_kernel::ask(start).unwrap_or_else(mistake)?;
         Ok(Self {
             messages,
             news,
@@ -228,7 +234,8 @@ struct KeeperState {
     numbers: u64,
     /// The number of the probe that the last order was about; 0 if the order was refused.
     touched: u64,
-    /// Number of orders that were handled: the sender of an order recognizes by it that it was.
+    /// Number of orders that were handled or lost: the sender of an order recognizes by it that
+    /// there is nothing to wait for any more.
     turn: u64,
     /// Suggested names for what was typed last.
     suggested: Option<Arc<Suggested>>,
@@ -267,12 +274,20 @@ impl KeeperState {
                     Err(_) => return,
                 },
             };
+            if let Some(first) = &first {
+                self.count(first);
+            }
             // A bug costs one turn; if it happens again and again, the thread ends.
             let turn = faults::catch("watching calls", || {
-                for message in first.into_iter().chain(inbox.try_iter()) {
+                let mut next = first;
+                while let Some(message) = next {
                     match message {
                         Message::End => return false,
                         message => self.handle(message, || ask(Asked::Calls(own.clone()))),
+                    }
+                    next = inbox.try_recv().ok();
+                    if let Some(next) = &next {
+                        self.count(next);
                     }
                 }
                 if !self.has_begun && self.is_settled() {
@@ -281,10 +296,23 @@ impl KeeperState {
                 }
                 self.take_turn()
             });
+            let mistake = turn.as_ref().err().map(ToString::to_string);
             match patience.take(turn) {
                 Ok(Some(true) | None) => {}
                 Ok(Some(false)) | Err(_) => return,
             }
+            if let Some(mistake) = mistake {
+                // It may have cost an order.
+                self.touched = 0;
+                self.say(&mistake);
+            }
+        }
+    }
+
+    /// Counts an order before it is handled: its sender must not wait for one that a bug costs.
+    fn count(&mut self, message: &Message) {
+        if let Message::Order(order, _) = message {
+            self.turn += u64::from(order.is_counted());
         }
     }
 
@@ -330,7 +358,6 @@ impl KeeperState {
                     self.calls = KernelSide::Requested;
                     ask_for_calls();
                 }
-                self.turn += 1;
                 self.is_urgent = true;
                 self.apply(order, module);
             }

@@ -41,6 +41,14 @@ pub enum ProbeOrder {
     },
 }
 
+impl ProbeOrder {
+    /// Whether it is one of the orders whose number [`Probes::turn`](super::Probes::turn) is: those
+    /// that change probes.
+    pub fn is_counted(&self) -> bool {
+        !matches!(self, ProbeOrder::Suggest(_))
+    }
+}
+
 /// The probes that an order is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {

@@ -115,7 +115,7 @@ pub fn recording(view: &View) -> Result<Made, Failure> {
 /// Does the command in the process without rights, and writes the result.
 fn do_it(command: impl FnOnce() -> Result<Made, Failure>) -> Exit {
     let outcome = faults::catch("reading recordings", command)
-        .unwrap_or_else(|fault| Err(Failure::failed(fault.to_string())));
+        .unwrap_or_else(|fault| Err(Failure::failed(fault.final_word())));
     for fault in faults::seen() {
         stderr::say(format_args!("{}", fault.report()));
     }

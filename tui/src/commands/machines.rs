@@ -67,7 +67,7 @@ pub fn run(config: &MachinesConfig) -> Result<Exit, Failure> {
             let failure = match published {
                 Ok(None) => return,
                 Ok(Some(failure)) => failure,
-                Err(fault) => Failure::failed(fault.to_string()),
+                Err(fault) => Failure::failed(fault.final_word()),
             };
             // If sending fails, the screen is closed already.
             let _ = fail.send(failure);

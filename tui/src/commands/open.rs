@@ -90,7 +90,7 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             let read = faults::catch("reading the file", || {
                 reading.read(recording, metric.as_deref(), &places)
             })
-            .unwrap_or_else(|fault| Err(Failure::failed(fault.to_string())));
+            .unwrap_or_else(|fault| Err(Failure::failed(fault.final_word())));
             if let Err(failure) = read {
                 reading.fails(failure, fail);
             }

@@ -108,7 +108,7 @@ pub fn read_made(mut made: Box<dyn Read + Send>) -> Result<Opened, String> {
     });
     match read {
         Ok(Ok(opened)) => opened.map_err(|error| error.to_string()),
-        Ok(Err(fault)) => Err(fault.to_string()),
+        Ok(Err(fault)) => Err(fault.final_word()),
         Err(error) => Err(format!("cannot start a thread: {error}")),
     }
 }

@@ -63,13 +63,19 @@ impl Kept {
         };
         let calls = Mutex::new(Some(Box::new(calls)));
         let symbolizer = Arc::new(Symbolizer::new());
-        let keeper = Keeper::start_with(Box::new(clock), symbolizer, reach, move |asked| {
-            let Asked::Calls(messages) = asked else {
-                return;
-            };
-            let calls = calls.lock().unwrap().take().expect("asked for once");
-            messages.send(Message::Calls(Ok(calls))).expect("it runs");
-        });
+        let keeper = Keeper::start_with(
+            Box::new(clock),
+            symbolizer,
+            reach,
+            &Probes::default(),
+            move |asked| {
+                let Asked::Calls(messages) = asked else {
+                    return;
+                };
+                let calls = calls.lock().unwrap().take().expect("asked for once");
+                messages.send(Message::Calls(Ok(calls))).expect("it runs");
+            },
+        );
         Some(Self {
             keeper: keeper.expect("threads"),
             seconds,
