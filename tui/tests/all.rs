@@ -18,6 +18,7 @@ mod documented_pages;
 mod ends;
 mod ends_at_once;
 mod faults;
+mod faults_of_orders;
 mod filters;
 mod fleet;
 mod forged;

@@ -3,7 +3,8 @@
 
 use crate::common;
 
-use common::{can_sample, proftop, reports_until, run, text};
+use common::mistakes::{VARIABLE, assert_told};
+use common::{can_sample, proftop, reports, reports_until, run, text};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use test_support::{run_tool, skip};
+use test_support::{Process, run_tool, skip};
 
 /// What a server does when it is asked for a debug file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,6 +62,10 @@ impl Fixture {
             skip("debuginfod-find is not installed (package debuginfod)");
             return None;
         }
+        Fixture::without_client()
+    }
+
+    fn without_client() -> Option<Fixture> {
         let mut fixture = Fixture {
             directory: tempfile::tempdir().unwrap(),
             address: String::new(),
@@ -296,6 +301,34 @@ fn what_is_hot_gets_its_name_while_we_look() {
         "what was seen before has the name as well: {found:?}"
     );
     assert!(notes.contains("debuginfod: 1 debug file came"), "{notes}");
+}
+
+/// The work that a mistake is made in.
+pub const FETCHING: &str = "fetching a debug file";
+
+#[test]
+fn a_mistake_costs_one_debug_file() {
+    // It is made before the client is started.
+    let Some(fixture) = Fixture::without_client() else {
+        return;
+    };
+    if !can_sample() {
+        return;
+    }
+    let server = Server::start(Manner::Good, &fixture);
+    let mut command = fixture.proftop(&server, &LIVE);
+    let mut work = Command::new(fixture.path("work"));
+    let work = Process::start_load(work.arg("40000"));
+    command.args(["-n", "4"]).env(VARIABLE, FETCHING);
+    command.args(["-p", &work.pid().to_string()]);
+    let output = run(&mut command);
+    assert_told(&text(&output.stderr), FETCHING);
+    let reports = reports(&output.stdout);
+    assert_eq!(reports.len(), 4);
+    let last = reports.last().unwrap();
+    assert!(last["samples"].as_u64() > Some(0), "{last}");
+    let notes = last["notes"].to_string();
+    assert!(notes.contains("made a mistake while fetching"), "{notes}");
 }
 
 /// How long a client may take in tests that it has to outlast.

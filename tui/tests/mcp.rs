@@ -1,5 +1,6 @@
 //! `proftop mcp` as an assistant's program uses it: one message in each line, over pipes.
 
+use crate::common::mistakes::{VARIABLE, assert_told};
 use crate::common::{burning, can_sample, parsers_of, proftop};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -26,12 +27,12 @@ impl Server {
     fn start(options: &[&str]) -> Server {
         let mut command = proftop(&["mcp"]);
         command.args(options);
-        Server::of(command)
+        Server::of(&mut command)
     }
 
-    fn of(mut command: Command) -> Server {
+    fn of(command: &mut Command) -> Server {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = Process::start(&mut command);
+        let mut process = Process::start(command);
         let input = process.stdin.take();
         let output = process.stdout.take().expect("it is piped");
         let (send, answers) = channel();
@@ -319,15 +320,33 @@ fn a_hostile_recording_is_a_sentence_and_the_server_goes_on() {
     server.text("look", json!({ "samples": DEMO }));
 }
 
+/// Work that a tool needs.
+pub const OF_TOOLS: [&str; 3] = [
+    "running a tool",
+    "reading recordings",
+    "reading what was made of a recording",
+];
+
 #[test]
-fn a_mistake_while_a_recording_is_read_costs_one_answer() {
-    let mut command = proftop(&["mcp"]);
-    command.env("PROFTOP_TEST_FAULTS", "reading recordings");
-    let mut server = Server::of(command);
-    server.begin();
-    let (text, is_error) = server.call("look", json!({ "samples": DEMO }));
-    assert!(is_error && text.contains("a mistake of its own"), "{text}");
-    assert_eq!(server.ask("ping", json!({}))["result"], json!({}));
+fn a_mistake_costs_one_answer() {
+    for work in OF_TOOLS {
+        let scratch = Scratch::new();
+        let errors = scratch.join("errors");
+        let mut command = proftop(&["mcp"]);
+        command.stderr(fs::File::create(&errors).expect("a file"));
+        let mut server = Server::of(command.env(VARIABLE, work));
+        server.begin();
+        let (text, is_error) = server.call("look", json!({ "samples": DEMO }));
+        assert!(is_error && text.contains("mistake"), "{work}: {text}");
+        assert_eq!(server.ask("ping", json!({}))["result"], json!({}));
+        // Each process that parses files makes the mistake once.
+        if work != "reading recordings" {
+            server.text("look", json!({ "samples": DEMO }));
+        }
+        drop(server.input.take());
+        assert_eq!(server.ended(), Some(0), "{work}");
+        assert_told(&fs::read_to_string(&errors).expect("written"), work);
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ pub mod fuse;
 pub mod group;
 /// A control group with little memory.
 pub mod memory_group;
+/// Mistakes of proftop that a test causes.
+pub mod mistakes;
 /// A database under load.
 pub mod postgres;
 /// A pseudo-terminal whose other end the test reads and writes, byte by byte.

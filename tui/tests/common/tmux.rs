@@ -54,8 +54,13 @@ impl Terminal {
 
     /// Types a line into the shell.
     pub fn type_line(&self, line: &str) {
-        self.tmux(&["send-keys", "-l", line]);
+        self.type_text(line);
         self.keys(&["Enter"]);
+    }
+
+    /// Types a text.
+    pub fn type_text(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
     }
 
     /// Clears the screen, and waits for that: a line typed before would be cleared as well, and the
