@@ -26,6 +26,7 @@ mod happenings;
 mod hostile_names;
 mod hotspot;
 mod hung;
+mod killed;
 mod little_memory;
 mod machines;
 mod many_mappings;

@@ -3,20 +3,17 @@
 use crate::common;
 
 use common::{
-    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, can_sample, list, number,
-    proftop, reports, run, self_samples, start_sampling, sum, text, wait_for_work,
+    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, can_sample, child_of,
+    list, number, proftop, reports, run, self_samples, start_sampling, sum, text, wait_for_work,
 };
-use probe::BpfPrograms;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::collections::HashSet;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use symbolize::kernel::BpfKernel as _;
 use test_support::{Process, Scratch, copy_program, skip, wait_for, wait_until};
 
 #[test]
@@ -328,46 +325,4 @@ fn terminating_us_terminates_the_command() {
     assert_eq!(status.code(), Some(128 + 15));
     let path = format!("/proc/{sleeping}");
     wait_until("the command ends", || !Path::new(&path).exists());
-}
-
-/// Returns the child process with that name.
-fn child_of(pid: u32, name: &str) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    children.split_whitespace().find_map(|child| {
-        let comm = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
-        (comm.trim_end() == name).then(|| child.parse().ok())?
-    })
-}
-
-/// Returns the BPF programs that are loaded, by the kernel's own list.
-fn loaded_programs() -> HashSet<u32> {
-    let next = |after: &u32| BpfPrograms.next_program(*after);
-    std::iter::successors(next(&0), next).collect()
-}
-
-/// Returns the BPF programs that this process holds, itself or by what they are attached to.
-fn programs_of(pid: u32) -> HashSet<u32> {
-    let opened = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("it runs");
-    let told = opened.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
-    let number = |line: &str| line.strip_prefix("prog_id:")?.trim().parse().ok();
-    told.flat_map(|told| told.lines().filter_map(number).collect::<Vec<_>>())
-        .collect()
-}
-
-#[test]
-fn killed_it_leaves_nothing_attached() {
-    if !can_sample() {
-        return;
-    }
-    let mut command = proftop(&["-b", "-d", "600", "--", burn_str(), "600"]);
-    let mut child = start_sampling(command.stderr(Stdio::null()));
-    let ours = programs_of(child.pid());
-    assert!(!ours.is_empty(), "it samples by BPF programs");
-    assert!(ours.is_subset(&loaded_programs()), "{ours:?}");
-    let command = wait_for("the command runs", || child_of(child.pid(), "burn"));
-    child.kill().expect("it runs");
-    child.wait().expect("ours");
-    wait_until("nothing is loaded", || loaded_programs().is_disjoint(&ours));
-    let command = rustix::process::Pid::from_raw(command.cast_signed());
-    rustix::process::kill_process(command.expect("a pid"), Signal::KILL).expect("it is unharmed");
 }

@@ -72,6 +72,15 @@ pub fn parsers_of(pid: u32) -> Vec<u32> {
     all.filter(is_parser).collect()
 }
 
+/// Returns the child process with that name.
+pub fn child_of(pid: u32, name: &str) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().find_map(|child| {
+        let comm = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+        (comm.trim_end() == name).then(|| child.parse().ok())?
+    })
+}
+
 /// Returns whether the rights to sample are there. Prints it if they are missing.
 pub fn can_sample() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
@@ -139,7 +148,7 @@ pub fn burning(threads: u32) -> Process {
 }
 
 /// Returns whether a process takes samples: it has open perf events.
-fn is_sampling(process: &Process) -> bool {
+pub fn is_sampling(process: &Process) -> bool {
     let folder = format!("/proc/{}/fd", process.pid());
     let Ok(entries) = fs::read_dir(folder) else {
         return false;

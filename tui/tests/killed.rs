@@ -1,0 +1,261 @@
+//! `kill -9` at any moment, in every mode that attaches something: no BPF program, no process and no
+//! temporary file of ours is left, and what was sampled goes on.
+
+use crate::common;
+
+use common::pty::Pty;
+use common::traced::can_trace;
+use common::{burn_str, can_sample, child_of, is_sampling, proftop, side_by_side};
+use common::{start_sampling, wait_for_work};
+use probe::BpfPrograms;
+use rustix::process::{Pid, Signal};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use symbolize::kernel::BpfKernel as _;
+use test_support::{Process, Random, Scratch, cases, compile, wait_for, wait_until};
+
+/// Returns the BPF programs that are loaded, by the kernel's own list.
+fn loaded_programs() -> HashSet<u32> {
+    let next = |after: &u32| BpfPrograms.next_program(*after);
+    std::iter::successors(next(&0), next).collect()
+}
+
+/// Returns the BPF programs that this process holds, itself or by what they are attached to. None
+/// are those of a process that has ended.
+fn programs_of(pid: u32) -> HashSet<u32> {
+    let opened = fs::read_dir(format!("/proc/{pid}/fdinfo"))
+        .into_iter()
+        .flatten();
+    let told = opened.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
+    let number = |line: &str| line.strip_prefix("prog_id:")?.trim().parse().ok();
+    told.flat_map(|told| told.lines().filter_map(number).collect::<Vec<_>>())
+        .collect()
+}
+
+#[test]
+fn killed_it_leaves_its_command_alone() {
+    if !can_sample() {
+        return;
+    }
+    let mut command = proftop(&["-b", "-d", "600", "--", burn_str(), "600"]);
+    let mut child = start_sampling(command.stderr(Stdio::null()));
+    let ours = programs_of(child.pid());
+    assert!(!ours.is_empty(), "it samples by BPF programs");
+    assert!(ours.is_subset(&loaded_programs()), "{ours:?}");
+    let command = wait_for("the command runs", || child_of(child.pid(), "burn"));
+    child.kill().expect("it runs");
+    child.wait().expect("ours");
+    wait_until("nothing is loaded", || loaded_programs().is_disjoint(&ours));
+    let command = Pid::from_raw(command.cast_signed());
+    rustix::process::kill_process(command.expect("a pid"), Signal::KILL).expect("it is unharmed");
+}
+
+/// A mode that attaches something.
+struct Mode {
+    /// The arguments, without those that name the target.
+    words: &'static str,
+    /// Whether it writes to a terminal.
+    is_screen: bool,
+    /// The name of the file that it writes, which may stay.
+    file: &'static str,
+}
+
+const fn mode(words: &'static str) -> Mode {
+    Mode {
+        words,
+        is_screen: false,
+        file: "",
+    }
+}
+
+const fn screen(words: &'static str) -> Mode {
+    Mode {
+        is_screen: true,
+        ..mode(words)
+    }
+}
+
+const fn recording(words: &'static str, file: &'static str) -> Mode {
+    Mode {
+        file,
+        ..mode(words)
+    }
+}
+
+const MODES: [Mode; 14] = [
+    screen("--engine bpf"),
+    screen("--engine perf"),
+    screen("--metric off-cpu"),
+    mode("-b -d 600 --engine bpf"),
+    mode("-b -d 600 --engine perf"),
+    mode("-b -d 600 --metric off-cpu --engine bpf"),
+    mode("-b -d 600 --metric off-cpu --engine perf"),
+    recording("record --engine bpf -o a.pft", "a.pft"),
+    recording("record --engine perf -o a.pft", "a.pft"),
+    recording("record --format folded -o a.folded", "a.folded"),
+    recording("record --ring 10s -o a.pft", "a.pft"),
+    recording("record --probe counted -o a.pft", "a.pft"),
+    mode("trace counted"),
+    mode("trace tracepoint:sched:sched_switch"),
+];
+
+/// A program whose function is called all the time.
+const CALLS: &str = "
+static volatile unsigned sum;
+__attribute__((noinline)) void counted(unsigned rounds) { while (rounds--) sum += rounds; }
+int main(void) { for (;;) counted(1000000); }
+";
+
+/// The longest time from the start to a kill that is not made when it samples.
+const LONGEST: Duration = Duration::from_millis(1200);
+
+#[test]
+fn killed_it_leaves_nothing_attached() {
+    if !can_sample() || !can_trace() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (source, program) = (scratch.write("calls.c", CALLS), scratch.join("calls"));
+    if compile(&source, &program, ["-O1", "-g"]).is_none() {
+        return;
+    }
+    let calls = Process::start_load(&mut Command::new(&program));
+    let pid = calls.pid();
+    let before = kept_by_the_kernel();
+    let rounds: Vec<(usize, &Mode)> = (0..cases(2) as usize)
+        .flat_map(|round| MODES.iter().map(move |mode| (round, mode)))
+        .collect();
+    let seed = AtomicU64::new(0);
+    side_by_side(&rounds, |(round, mode)| {
+        let mut random = Random::new(1 + seed.fetch_add(1, Ordering::Relaxed));
+        let moment =
+            (*round > 0).then(|| Duration::from_millis(random.below(LONGEST.as_millis() as u64)));
+        kill_one(mode, pid, moment);
+    });
+    wait_for_work(pid, Duration::from_millis(20));
+    assert_eq!(kept_by_the_kernel(), before);
+}
+
+/// Kills a run at this moment after its start, or soon after it samples.
+fn kill_one(mode: &Mode, target: u32, moment: Option<Duration>) {
+    let scratch = Scratch::new();
+    let temporary = scratch.join("tmp");
+    fs::create_dir(&temporary).expect("a folder");
+    let words: Vec<&str> = mode.words.split(' ').collect();
+    let mut command = proftop(&words);
+    command.args(["-p", &target.to_string()]);
+    command
+        .current_dir(scratch.path())
+        .env("TMPDIR", &temporary);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut terminal = Pty::open(80, 24);
+    if mode.is_screen {
+        terminal.attach(&mut command);
+    }
+    let begun = Instant::now();
+    let mut proftop = Process::start(&mut command);
+    if mode.is_screen && moment.is_none() {
+        terminal.read_until(b"calls");
+    }
+    let (mut programs, mut processes) = (HashSet::new(), BTreeMap::new());
+    let mut look = |proftop: &Process| {
+        programs.extend(programs_of(proftop.pid()));
+        processes.extend(descendants(proftop.pid()));
+        programs.clone()
+    };
+    match moment {
+        Some(moment) => {
+            while begun.elapsed() < moment {
+                look(&proftop);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            look(&proftop);
+        }
+        None => wait_until("it is attached", || {
+            let ended = proftop.try_wait().expect("ours");
+            assert!(ended.is_none(), "{}: {ended:?}", mode.words);
+            let is_by_bpf = !mode.words.contains("perf");
+            let has_programs = !look(&proftop).is_empty();
+            is_sampling(&proftop)
+                && has_programs == is_by_bpf
+                && !descendants(proftop.pid()).is_empty()
+        }),
+    }
+    let ended = proftop.try_wait().expect("ours");
+    assert!(ended.is_none(), "{}: {ended:?}", mode.words);
+    proftop.kill().expect("it runs");
+    proftop.wait().expect("ours");
+    let what = |left: &str| format!("{}, killed after {:?}: {left}", mode.words, moment);
+    wait_until(&what("no process is left"), || {
+        let begun = |(pid, since): (&u32, &u64)| started(*pid) == Some(*since);
+        !processes.iter().any(begun)
+    });
+    wait_until(&what("no program is left"), || {
+        loaded_programs().is_disjoint(&programs)
+    });
+    let mut left = names(scratch.path());
+    left.retain(|name| name != "tmp" && name != mode.file);
+    assert_eq!(left, BTreeSet::new(), "{}", what("files"));
+    assert_eq!(
+        names(&temporary),
+        BTreeSet::new(),
+        "{}",
+        what("temporary files")
+    );
+}
+
+/// Returns the names in a folder.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.collect()
+}
+
+/// Returns all processes below this one, each with the time at which it started.
+fn descendants(pid: u32) -> BTreeMap<u32, u64> {
+    let children = |pid: u32| {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten();
+        let listed =
+            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
+        let pids = |list: String| {
+            let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+            pids.collect::<Vec<u32>>()
+        };
+        listed.flat_map(pids).collect::<Vec<_>>()
+    };
+    let mut found = BTreeMap::new();
+    let mut waiting = children(pid);
+    while let Some(next) = waiting.pop() {
+        if let Some(since) = started(next) {
+            found.insert(next, since);
+            waiting.extend(children(next));
+        }
+    }
+    found
+}
+
+/// Returns when a process started, in ticks since the start of the machine (field 22 of
+/// proc_pid_stat(5)). None if it has ended.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(19)?.parse().ok()
+}
+
+/// Returns what lives in the kernel without a process: what is pinned, and breakpoints with names.
+fn kept_by_the_kernel() -> Vec<String> {
+    let mut all: Vec<String> = names(Path::new("/sys/fs/bpf")).into_iter().collect();
+    for list in ["uprobe_events", "kprobe_events", "dynamic_events"] {
+        for folder in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
+            let told = fs::read_to_string(Path::new(folder).join(list));
+            all.extend(told.unwrap_or_default().lines().map(str::to_owned));
+        }
+    }
+    all
+}
