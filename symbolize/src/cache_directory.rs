@@ -1,6 +1,8 @@
 //! A directory that only we can write to, and the files in it: what was found out about files is
 //! kept there for later runs.
 
+/// The directory that all caches lie in.
+mod base;
 mod bounded;
 mod proof;
 
@@ -61,14 +63,19 @@ pub struct CacheFile {
 }
 
 impl Directory {
-    /// Opens `base/parts…`. Missing directories are created with access for us alone.
+    /// Opens `base/parts…`. Missing directories are created with access for us alone. With the
+    /// rights of root, `base` is refused if another user could choose where it leads.
     pub fn open(base: &Path, parts: &[&str]) -> io::Result<Self> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(base)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut directory = rustix::fs::open(base, flags, Mode::empty())?;
+        let mut directory = if rustix::process::geteuid().is_root() {
+            base::open(base)?
+        } else {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(base)?;
+            rustix::fs::open(base, flags, Mode::empty())?
+        };
         for part in parts {
             match rustix::fs::mkdirat(&directory, *part, Mode::RWXU) {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
