@@ -4,13 +4,13 @@
 
 use crate::common;
 
-use common::{proftop, run, text};
+use common::{can_sample, proftop, run, side_by_side, text};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
-use test_support::{is_root_or_skip, skip};
+use test_support::{cases, is_root_or_skip, skip};
 
 /// No account has this number.
 const UID: u32 = 4_242_424;
@@ -208,22 +208,134 @@ fn another_users_pipe_is_no_place_for_a_new_file() {
     assert!(text(&output.stderr).contains("it is a pipe of uid 4242500"));
 }
 
-/// Another user changes where a path leads, all the time.
-#[test]
-fn a_folder_that_is_swapped_lends_no_rights() {
-    let Some(world) = World::new() else { return };
-    let (at, real, link) = (
-        world.own.join("at"),
-        world.own.join("real"),
-        world.own.join("link"),
-    );
-    fs::create_dir(&real).unwrap();
-    chown(&real, Some(UID), Some(UID)).unwrap();
-    fs::rename(&real, &at).unwrap();
+/// A command that writes a file of the user's. It gets the folder to write to and the number of the
+/// round.
+struct Writer {
+    name: &'static str,
+    samples: bool,
+    command: fn(&World, &Path, usize) -> Command,
+}
+
+/// All that writes files for the user, but for the state that the screen keeps, which has a test
+/// beside its source. The file is one of root's, or a new one.
+const WRITERS: [Writer; 10] = [
+    Writer {
+        name: "export",
+        samples: false,
+        command: |world, at, round| {
+            let from = world.recording.to_str().unwrap();
+            let mut command = world.proftop(&["export", from, "--format", "folded", "-f"]);
+            command.arg(at.join(target(round)));
+            command
+        },
+    },
+    Writer {
+        name: "merge",
+        samples: false,
+        command: |world, at, round| {
+            let from = world.recording.to_str().unwrap();
+            let mut command = world.proftop(&["merge", from, "-f", "-o"]);
+            command.arg(at.join(format!("{}.pft", target(round))));
+            command
+        },
+    },
+    Writer {
+        name: "resolve",
+        samples: false,
+        command: |world, at, round| {
+            let from = world.recording.to_str().unwrap();
+            let mut command = world.proftop(&["resolve", from, "-f", "-o"]);
+            command.arg(at.join(target(round)));
+            command
+        },
+    },
+    Writer {
+        name: "config init",
+        samples: false,
+        command: |world, at, round| {
+            let mut command = world.proftop(&["config", "init"]);
+            command.env(
+                "PROFTOP_CONFIG",
+                at.join(format!("folder{round}/config.toml")),
+            );
+            command
+        },
+    },
+    Writer {
+        name: "symbolize --build-cache",
+        samples: false,
+        command: |world, at, round| {
+            let mut command = world.proftop(&["symbolize", "--build-cache"]);
+            command
+                .arg(at.join(["", "folder"][round % 2]))
+                .arg("/bin/sh");
+            command
+        },
+    },
+    Writer {
+        name: "-b",
+        samples: true,
+        command: |world, at, round| {
+            let mut command = world.proftop(&["-b", "-n", "1", "-d", "0.1", "-f", "-o"]);
+            command.arg(at.join(target(round)));
+            command
+        },
+    },
+    Writer {
+        name: "record",
+        samples: true,
+        command: |world, at, round| {
+            let mut command = world.proftop(&["record", "-d", "1", "-f", "-o"]);
+            command.arg(at.join(target(round)));
+            command
+        },
+    },
+    Writer {
+        name: "record --format",
+        samples: true,
+        command: |world, at, round| {
+            let words = ["record", "-d", "1", "--format", "folded", "-f", "-o"];
+            let mut command = world.proftop(&words);
+            command.arg(at.join(target(round)));
+            command
+        },
+    },
+    Writer {
+        name: "record --ring",
+        samples: true,
+        command: |world, at, round| {
+            let words = ["record", "--ring", "10s", "-d", "1", "-o"];
+            let mut command = world.proftop(&words);
+            command.arg(at.join(target(round)));
+            command
+        },
+    },
+    Writer {
+        name: "a cache of tables",
+        samples: true,
+        command: |world, at, round| {
+            let mut command = world.proftop(&["-b", "-n", "1", "-d", "0.1"]);
+            command.env("PROFTOP_CACHE", at.join(["", "folder"][round % 2]));
+            command
+        },
+    },
+];
+
+/// Returns the name of a file: one that root has, and one that is new.
+fn target(round: usize) -> &'static str {
+    ["secret", "new"][round % 2]
+}
+
+/// Runs `work` while another user changes where a path leads, all the time: to a folder of theirs,
+/// and to root's.
+fn while_swapped(world: &World, name: &str, work: impl FnOnce(&Path)) {
+    let path = |kind: &str| world.own.join(format!("{kind} {name}"));
+    let (at, link) = (path("at"), path("link"));
+    fs::create_dir(&at).unwrap();
+    chown(&at, Some(UID), Some(UID)).unwrap();
     symlink(&world.roots, &link).unwrap();
-    let before = world.roots();
     let done = AtomicBool::new(false);
-    let (swaps, results) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let swapper = scope.spawn(|| {
             let mut swaps = 0;
             while !done.load(Ordering::Relaxed) {
@@ -233,18 +345,46 @@ fn a_folder_that_is_swapped_lends_no_rights() {
             }
             swaps
         });
-        let names = ["secret", "new"].into_iter().cycle().take(20);
-        let results: Vec<Output> = names.map(|name| world.export(&at.join(name))).collect();
+        // The other thread has to end as well if the work panics: the scope waits for it.
+        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&at)));
         done.store(true, Ordering::Relaxed);
-        (swapper.join().unwrap(), results)
+        let swaps = swapper.join().unwrap();
+        println!("{name}: {swaps} swaps");
+        if let Err(why) = worked {
+            std::panic::resume_unwind(why);
+        }
     });
-    println!("{swaps} swaps");
-    for output in results {
-        let said = text(&output.stderr);
-        let is_refused = said.contains("cannot write");
-        assert_eq!(output.status.code(), Some(i32::from(is_refused)), "{said}");
-    }
-    assert_eq!(world.roots(), before);
+}
+
+#[test]
+fn a_folder_that_is_swapped_lends_no_rights() {
+    let Some(world) = World::new() else { return };
+    let before = world.roots();
+    side_by_side(&WRITERS, |writer| {
+        if writer.samples && !can_sample() {
+            return;
+        }
+        // Each round of a writer that samples takes a second.
+        let rounds = cases(if writer.samples { 2 } else { 8 }) as usize;
+        while_swapped(&world, writer.name, |at| {
+            for round in 0..rounds {
+                let output = run(&mut (writer.command)(&world, at, round));
+                let said = text(&output.stderr);
+                let name = writer.name;
+                if output.status.code() == Some(1) {
+                    let words = ["cannot write", "cannot make", "exists already", "ermission"];
+                    let is_refused = words.iter().any(|word| said.contains(word));
+                    assert!(is_refused, "{name}: {said}");
+                } else {
+                    assert!(
+                        matches!(output.status.code(), Some(0 | 5)),
+                        "{name}: {said}"
+                    );
+                }
+            }
+        });
+        assert_eq!(world.roots(), before, "{}", writer.name);
+    });
 }
 
 #[test]
