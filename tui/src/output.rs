@@ -162,16 +162,17 @@ impl Output {
     /// is not an error.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         self.is_empty = false;
-        self.give_name()?;
         WRITING.store(true, Ordering::Relaxed);
         let written = match &mut self.place {
             OutputTarget::Stdout(stdout) => write_pieces(&mut stdout.lock(), bytes),
             OutputTarget::File(file) => write_pieces(file, bytes),
-            OutputTarget::Unnamed(_) => Err(io::Error::other("it has no name")),
+            // If there is no room for the first bytes, an existing file of this name stays.
+            OutputTarget::Unnamed(Some((new, _))) => write_pieces(new.file(), bytes),
+            OutputTarget::Unnamed(None) => Err(io::Error::other("it has no name")),
         };
         WRITING.store(false, Ordering::Relaxed);
         match written {
-            Ok(()) => Ok(true),
+            Ok(()) => self.give_name().map(|()| true),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
             Err(error) => Err(Failure::failed(format!(
                 "failed to write to {}: {error}",

@@ -2,11 +2,10 @@
 
 use crate::common;
 
+use common::disk::Disk;
 use common::{burn, can_sample, proftop, reports, run, sum, text};
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Signal, Uid};
 use serde_json::Value;
-use std::ffi::CString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -220,50 +219,31 @@ fn what_it_cannot_do_is_refused_in_a_sentence() {
     }
 }
 
-/// A small file system, until this is dropped.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn mount(folder: PathBuf) -> Option<Self> {
-        fs::create_dir(&folder).unwrap();
-        let size = CString::new("size=4m").unwrap();
-        let size = size.as_c_str();
-        let mounted = mount("tmpfs", &folder, "tmpfs", MountFlags::empty(), size);
-        mounted.is_ok().then_some(Self(folder))
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        _ = unmount(&self.0, UnmountFlags::DETACH);
-    }
-}
-
 #[test]
 fn a_full_disk_is_named_and_what_was_meant_for_it_is_kept() {
     if !can_sample() {
         return;
     }
     let folder = Scratch::new();
-    let Some(disk) = Disk::mount(folder.join("disk")) else {
+    let Some(disk) = Disk::mount(&folder.join("disk"), 4 << 20) else {
         skip("needs the right to mount a small file system");
         return;
     };
-    let ring = disk.0.join("ring.pft");
+    let ring = disk.path().join("ring.pft");
     let _burning = Process::start(
         Command::new(burn())
             .args(["600", "2"])
             .stdout(Stdio::null()),
     );
-    let mut agent = agent(&disk.0);
-    let status = || json(&ask(&disk.0, &["status", "--json"]));
-    let filler = disk.0.join("filler");
+    let mut agent = agent(disk.path());
+    let status = || json(&ask(disk.path(), &["status", "--json"]));
+    let filler = disk.path().join("filler");
     fs::write(&filler, vec![0; 8 << 20]).unwrap_err();
     let error = wait_for("the disk to be full", || {
         status()["ring"]["error"].as_str().map(String::from)
     });
     assert!(error.contains("No space left"), "{error}");
-    let refused = ask(&disk.0, &["save"]);
+    let refused = ask(disk.path(), &["save"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = text(&refused.stderr);
     assert!(
@@ -277,7 +257,7 @@ fn a_full_disk_is_named_and_what_was_meant_for_it_is_kept() {
     wait_until("it is written again", || {
         status()["ring"]["error"].is_null()
     });
-    let path = saved(&ask(&disk.0, &["save"]));
+    let path = saved(&ask(disk.path(), &["save"]));
     assert!(run(proftop(&["report"]).arg(path)).status.success());
     agent.signal(Signal::TERM);
     agent.wait().unwrap();

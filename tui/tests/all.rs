@@ -22,6 +22,7 @@ mod faults_of_orders;
 mod filters;
 mod fleet;
 mod forged;
+mod full_disk;
 mod happenings;
 mod hostile_names;
 mod hotspot;

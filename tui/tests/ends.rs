@@ -270,48 +270,6 @@ fn a_file_is_written_whole_and_never_over_another() {
     assert_eq!(output.status.code(), Some(0));
 }
 
-/// A file system of one page, which is unmounted at the end.
-struct TinyDisk(tempfile::TempDir);
-
-impl TinyDisk {
-    fn mount() -> Option<Self> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=4k", "tmpfs"])
-            .arg(folder.path())
-            .stderr(Stdio::null())
-            .status();
-        mounted
-            .is_ok_and(|status| status.success())
-            .then(|| Self(folder))
-    }
-}
-
-impl Drop for TinyDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
-#[test]
-fn a_full_disk_is_one_sentence() {
-    if !can_sample() {
-        return;
-    }
-    let Some(disk) = TinyDisk::mount() else {
-        skip("needs root to mount a small file system");
-        return;
-    };
-    let _burn = burning(1);
-    let file = disk.0.path().join("report");
-    let output =
-        run(proftop(&["-b", "-d", "0.2", "-F", "499", "--format", "json", "-o"]).arg(&file));
-    assert_eq!(output.status.code(), Some(1));
-    let stderr = text(&output.stderr);
-    assert!(stderr.contains("No space left on device"), "{stderr}");
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
-}
-
 #[test]
 fn terminating_us_terminates_the_command() {
     if !can_sample() {

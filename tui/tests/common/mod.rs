@@ -3,6 +3,8 @@
 
 /// The dialog of `--plain`.
 pub mod dialog;
+/// A small file system.
+pub mod disk;
 /// A file system that a test can let hang.
 pub mod fuse;
 /// A control group.

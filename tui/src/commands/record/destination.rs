@@ -106,7 +106,7 @@ impl Destination {
     pub fn finish(&mut self, last: &Snapshot) -> Result<(), Failure> {
         match self {
             Destination::File(recording, _) => recording.finish(last)?,
-            Destination::Ring(ring) => ring.finish(last),
+            Destination::Ring(ring) => ring.finish(last)?,
         }
         Ok(())
     }

@@ -79,7 +79,7 @@ impl Later {
     }
 
     /// Gives the .pft a name, so that its samples are not lost, and adds the name to the failure.
-    fn keep(self, failure: Failure) -> Failure {
+    pub fn keep(self, failure: Failure) -> Failure {
         let name = symbolize::sanitize(self.kept_path.to_string_lossy().as_bytes()).into_owned();
         match UserFiles::current().publish(self.kept) {
             Ok(()) => failure.detail(format!("the samples are in {name}")),

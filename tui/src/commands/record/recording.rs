@@ -17,6 +17,8 @@ use std::rc::Rc;
 /// The file to which samples are written while they arrive, and the messages about it.
 pub struct Recording {
     writer: pft::Writer<Sink>,
+    /// The length of a .pft without samples.
+    head_bytes: u64,
     /// The name of the file in messages.
     name: String,
     /// The conversion at the end; None for a .pft.
@@ -43,8 +45,10 @@ impl Recording {
             let (later, file) = Later::begin(record, output)?;
             (Sink::Kept(file), Some(later))
         };
+        let writer = pft::Writer::new(sink).map_err(|error| refused(&error))?;
         let recording = Self {
-            writer: pft::Writer::new(sink).map_err(|error| refused(&error))?,
+            head_bytes: writer.bytes(),
+            writer,
             name,
             later,
             is_left,
@@ -59,9 +63,19 @@ impl Recording {
     pub fn append(&mut self, snapshot: &Snapshot, until_ns: Option<u64>) -> Result<bool, Failure> {
         if let Some(view) = &snapshot.view {
             let written = self.writer.append(view, until_ns);
-            written.map_err(|error| refused(&error))?;
+            written.map_err(|error| self.keep_rest(&error))?;
         }
         Ok(!self.is_left.get())
+    }
+
+    /// Returns the failure of a write, after which nothing more is written. What was written before
+    /// is kept, also if it would have been converted at the end.
+    fn keep_rest(&mut self, error: &FormatError) -> Failure {
+        let failure = refused(error);
+        match self.later.take() {
+            Some(later) if self.writer.bytes() > self.head_bytes => later.keep(failure),
+            _ => failure,
+        }
     }
 
     /// Writes the last samples and the end of the file, converts it if it is not a .pft, and prints
@@ -73,7 +87,7 @@ impl Recording {
                 .writer
                 .append_last(view, end_ns)
                 .and_then(|()| self.writer.finish(view));
-            written.map_err(|error| refused(&error))?;
+            written.map_err(|error| self.keep_rest(&error))?;
         }
         self.clear_line();
         let notes = snapshot.health.notes.iter();

@@ -243,11 +243,11 @@ impl Ring {
         }
     }
 
-    /// Saves what still waits, and closes the ring file.
-    pub fn finish(&mut self, snapshot: &Snapshot) {
+    /// Saves what still waits, and closes the ring file. An error says that it lacks the end.
+    pub fn finish(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
         self.clear_line();
         let Some(view) = &snapshot.view else {
-            return;
+            return Ok(());
         };
         let end_ns = snapshot.report.window.end_ns;
         if let Some(pending) = self.pending.take() {
@@ -261,12 +261,17 @@ impl Ring {
         }
         let lost = snapshot.health.lost_run;
         let name = self.file.name();
-        match self.file.contents(end_ns) {
-            Some(contents) => stderr::say(format_args!("{contents} in {name}, {lost} lost")),
-            None => stderr::say(format_args!(
-                "{name} could not be written at the end, and is older"
-            )),
-        }
+        let Some(contents) = self.file.contents(end_ns) else {
+            let what = if self.file.is_there() {
+                "and is older"
+            } else {
+                "and is not there"
+            };
+            let sentence = format!("{name} could not be written at the end, {what}");
+            return Err(Failure::failed(sentence));
+        };
+        stderr::say(format_args!("{contents} in {name}, {lost} lost"));
+        Ok(())
     }
 
     /// Returns the number of samples so far.

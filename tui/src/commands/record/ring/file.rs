@@ -148,6 +148,12 @@ impl RingFile {
         end_ns.saturating_sub(begin_ns) as f64 / 1e9
     }
 
+    /// Whether a file has the name of the ring, perhaps an older one.
+    pub fn is_there(&self) -> bool {
+        let now = UserFiles::current().identity(&self.path);
+        now.is_ok_and(|now| now.is_some())
+    }
+
     /// Returns why the file is not being written at present.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
@@ -208,7 +214,8 @@ impl RingFile {
 
     /// Appends the rest, and ends the file.
     pub fn finish(&mut self, view: &View, end_ns: u64, saves: &Saves) {
-        self.retry_at = None;
+        // It is tried once more, whenever that was due. That it failed before was said.
+        self.retry_at = self.retry_at.map(|_| Instant::now());
         self.append(view, end_ns, saves);
         if let Some(current) = &mut self.current
             && let Err(error) = current.finish(view, end_ns)
