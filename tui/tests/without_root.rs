@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use test_support::{Process, compile, copy_program, is_root_or_skip, wait_until};
+use test_support::{Process, compile, copy_program, is_root_or_skip, skip, wait_until};
 
 /// No account has this number.
 pub const UID: u32 = 4_242_424;
@@ -26,6 +26,15 @@ const ALL: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::SYSLOG)
     .union(CapabilitySet::CHECKPOINT_RESTORE);
+
+/// Capabilities that root has and that are of no use here: CAP_SYS_RESOURCE is needed below Linux
+/// 5.11 only, for memory of BPF, and CAP_SYS_ADMIN only where CAP_BPF and CAP_PERFMON do not exist
+/// (below 5.8).
+const NOT_NEEDED: [CapabilitySet; 3] = [
+    CapabilitySet::SYS_RESOURCE,
+    CapabilitySet::SYS_ADMIN,
+    CapabilitySet::SYS_RESOURCE.union(CapabilitySet::SYS_ADMIN),
+];
 
 /// What a user sees without a capability.
 struct Loss {
@@ -215,6 +224,88 @@ fn what_is_lost_without_each_capability_is_said() {
     side_by_side(&LOSSES, |loss| check(&scene, loss, &with_all));
 }
 
+#[test]
+fn other_capabilities_change_nothing() {
+    if !is_root_or_skip("only root can give capabilities to another user") {
+        return;
+    }
+    if !can_sample() {
+        return;
+    }
+    let Some(scene) = Scene::new() else {
+        return;
+    };
+    let without = said(&scene, ALL);
+    assert_eq!(without.engine, "bpf");
+    // A container may have taken them from root.
+    let held = rustix::thread::capabilities(None).expect("our own");
+    side_by_side(&NOT_NEEDED, |more| {
+        if !held.permitted.contains(*more) {
+            return skip(format_args!("nobody here can have {more:?}"));
+        }
+        assert_eq!(said(&scene, ALL | *more), without, "with {more:?}");
+    });
+}
+
+/// What proftop says about its rights.
+#[derive(Debug, PartialEq)]
+struct Said {
+    doctor: Vec<String>,
+    engine: String,
+    notes: Vec<String>,
+    reasons: Vec<String>,
+    health: Vec<String>,
+}
+
+/// Returns what is said with these capabilities, when both programs have their names.
+fn said(scene: &Scene, held: CapabilitySet) -> Said {
+    let args = ["-b", "-d", "0.5", "--format", "json", "-p", &scene.pids()];
+    let is_enough = |reports: &[Value]| {
+        let last = reports.last();
+        last.is_some_and(|last| is_named(last, "in_program") && is_named(last, "in_library"))
+    };
+    let reports = reports_until(&mut scene.proftop(&args, held), "both names", is_enough);
+    let last = reports.last().expect("one is enough");
+    let unnamed = last["unnamed"].as_object().expect("counts by reason");
+    // How often depends on chance.
+    let reasons = unnamed.iter().filter(|(_, count)| count.as_u64() > Some(0));
+
+    let mut command = scene.proftop(&["--plain", "-p", &scene.pids()], held);
+    command.stderr(Stdio::null());
+    let mut dialog = Dialog::of(command);
+    dialog.ask_until("top", &["in_program", "in_library"]);
+    let health = dialog.ask("health");
+    dialog.finish();
+    // The other rows have numbers that are never the same.
+    let is_about_rights = |line: &&str| line.contains("  note ") || line.contains("CAP_");
+    let about_rights = health.lines().filter(is_about_rights).map(|line| {
+        let (_, row) = line
+            .trim_start()
+            .split_once(' ')
+            .expect("a number, and the row");
+        row.trim_start().to_owned()
+    });
+    Said {
+        doctor: findings(scene, held),
+        engine: last["engine"].as_str().expect("text").to_owned(),
+        notes: notes(last),
+        reasons: reasons.map(|(reason, _)| reason.clone()).collect(),
+        health: about_rights.collect(),
+    }
+}
+
+fn notes(report: &Value) -> Vec<String> {
+    let notes = report["notes"].as_array().expect("a list").iter();
+    notes
+        .map(|note| note.as_str().expect("text").to_owned())
+        .collect()
+}
+
+fn is_named(report: &Value, name: &str) -> bool {
+    let functions = report["functions"].as_array().expect("a list");
+    functions.iter().any(|function| function["name"] == name)
+}
+
 fn check(scene: &Scene, loss: &Loss, with_all: &[String]) {
     let held = ALL.difference(loss.missing);
     let mut found = findings(scene, held);
@@ -222,16 +313,6 @@ fn check(scene: &Scene, loss: &Loss, with_all: &[String]) {
     assert_eq!(found, loss.findings, "without {:?}", loss.missing);
 
     let args = ["-b", "-d", "0.5", "--format", "json", "-p", &scene.pids()];
-    let notes = |report: &Value| -> Vec<String> {
-        let notes = report["notes"].as_array().expect("a list").iter();
-        notes
-            .map(|note| note.as_str().expect("text").to_owned())
-            .collect()
-    };
-    let is_named = |report: &Value, name: &str| {
-        let functions = report["functions"].as_array().expect("a list");
-        functions.iter().any(|function| function["name"] == name)
-    };
     let is_enough = |reports: &[Value]| {
         let Some(last) = reports.last() else {
             return false;
