@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use symbolize::object::Object;
-use test_support::{Process, compile, skip};
+use test_support::{Process, cases, compile, skip};
 
 /// The program. Without frame pointers each caller is found by `.eh_frame` alone.
 const SOURCE: &str = "
@@ -211,12 +211,17 @@ impl Seen {
     }
 }
 
+/// Returns both orders for each round: as many rounds as `PROPTEST_CASES` says.
+fn orders() -> Vec<bool> {
+    [true, false].repeat(cases(1) as usize)
+}
+
 #[test]
 fn seen_together() {
     if !can_sample() {
         return;
     }
-    side_by_side(&[true, false], |&forger_is_first| {
+    side_by_side(&orders(), |&forger_is_first| {
         let Some(programs) = Programs::new() else {
             return;
         };
@@ -239,7 +244,7 @@ fn seen_one_run_after_the_other() {
     if !can_sample() {
         return;
     }
-    side_by_side(&[true, false], |&forger_is_first| {
+    side_by_side(&orders(), |&forger_is_first| {
         let Some(programs) = Programs::new() else {
             return;
         };

@@ -6,7 +6,8 @@ use crate::common;
 use common::fuse::Fuse;
 use common::pty::Pty;
 use common::{
-    BURN_FUNCTIONS, burning, can_sample, list, proftop, reports_until, run, self_samples, sum, text,
+    BURN_FUNCTIONS, burning, can_sample, list, proftop, reports_until, run, self_samples,
+    side_by_side, sum, text,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -15,10 +16,12 @@ use std::io::{BufRead as _, BufReader};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
 use symbolize::files::Request;
 use symbolize::opener::{Blocker, Mounts, Opening, Watch};
 use symbolize::{Files, Reason, RemoteFiles};
-use test_support::{Process, compile, skip, wait_until};
+use test_support::{Process, cases, compile, skip, wait_until};
 
 /// Number of processes of each kind.
 const PROCESSES: usize = 4;
@@ -127,11 +130,18 @@ fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     Some((folder, program))
 }
 
+/// Returns both engines for each round: as many rounds as `PROPTEST_CASES` says.
+fn engines(usual_rounds: u32) -> Vec<&'static str> {
+    ["bpf", "perf"].repeat(cases(usual_rounds) as usize)
+}
+
 #[test]
 fn reports_come_and_other_names_are_as_ever() {
     let Some(scene) = Scene::new() else { return };
     let pids = scene.pids();
-    for engine in ["bpf", "perf"] {
+    side_by_side(&engines(1), |engine| {
+        let begun = Instant::now();
+        let first = OnceLock::new();
         let mut command = proftop(&[
             "-b", "--format", "json", "--engine", engine, "-p", &pids, "-F", "299", "-d", "1",
         ]);
@@ -145,6 +155,7 @@ fn reports_come_and_other_names_are_as_ever() {
                 .collect::<Vec<_>>()
         };
         let reports = reports_until(&mut command, "functions of all modules", |reports| {
+            first.get_or_init(|| begun.elapsed());
             let has_all = BURN_FUNCTIONS
                 .iter()
                 .all(|name| self_samples(reports, name) > 0);
@@ -165,23 +176,26 @@ fn reports_come_and_other_names_are_as_ever() {
         let mut asked = scene.fuse.unanswered();
         asked.retain(|request| request.contains(&pids));
         assert_eq!(asked, NOBODY, "{engine} asked the server");
-    }
+        println!("{engine}: the first report, of one second, after {first:?}");
+    });
 }
 
 #[test]
 fn a_signal_and_q_end_it() {
     let Some(scene) = Scene::new() else { return };
-    for engine in ["bpf", "perf"] {
+    side_by_side(&engines(2), |engine| {
         let mut command = proftop(&["-b", "--format", "json", "-d", "1", "--engine", engine]);
         let mut process = Process::start(command.stdout(Stdio::piped()));
         let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
         let read = output.read_line(&mut String::new());
         assert!(read.expect("a report") > 0);
         let rest = std::thread::spawn(move || output.lines().count());
+        let begun = Instant::now();
         process.signal(Signal::TERM);
         wait_until("TERM ends it", || {
             process.try_wait().expect("ours").is_some()
         });
+        let by_signal = begun.elapsed();
         rest.join().expect("its output ends");
 
         let mut terminal = Pty::open(100, 30);
@@ -189,21 +203,29 @@ fn a_signal_and_q_end_it() {
         terminal.attach(&mut command);
         let mut process = Process::start(&mut command);
         terminal.read_until(b"burn");
+        let begun = Instant::now();
         terminal.press(b"q");
         wait_until("q ends it", || process.try_wait().expect("ours").is_some());
-    }
+        let by_key = begun.elapsed();
+        println!("{engine}: TERM ended it within {by_signal:?}, q within {by_key:?}");
+    });
     assert_eq!(scene.fuse.unanswered(), NOBODY);
 }
 
 #[test]
 fn doctor_and_symbolize_say_what_cannot_be_read() {
     let Some(scene) = Scene::new() else { return };
-    let pid = scene.on_it[0].pid().to_string();
-    let said = text(&run(&mut proftop(&["doctor", "-p", &pid])).stdout);
-    assert!(said.contains("network or FUSE"), "{said}");
-    let pid = scene.with_tmp_on_it[0].pid().to_string();
-    let said = text(&run(&mut proftop(&["doctor", "-p", &pid])).stdout);
-    assert!(said.contains("no perf map"), "{said}");
+    let each = [
+        (&scene.on_it[0], "network or FUSE"),
+        (&scene.with_tmp_on_it[0], "no perf map"),
+    ];
+    side_by_side(&each.repeat(cases(2) as usize), |(process, words)| {
+        let pid = process.pid().to_string();
+        let begun = Instant::now();
+        let said = text(&run(&mut proftop(&["doctor", "-p", &pid])).stdout);
+        assert!(said.contains(words), "{said}");
+        println!("doctor: {words}, after {:?}", begun.elapsed());
+    });
     // A test that runs at the same time may have a proftop that follows the whole machine.
     let mut asked = scene.fuse.unanswered();
     asked.retain(|request| request.contains("doctor"));
