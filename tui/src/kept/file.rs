@@ -169,4 +169,43 @@ mod tests {
         assert!(file.write("a = 2").is_err());
         assert!(!roots.join("state.toml").exists());
     }
+
+    #[test]
+    fn current_a_folder_that_is_swapped_lends_no_rights() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::{AtomicBool, Ordering};
+        if !test_support::is_root_or_skip("only root can be another user") {
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(folder.path(), open).expect("ours");
+        let (home, roots) = (folder.path().join("ann"), folder.path().join("root"));
+        for path in [&home, &roots] {
+            fs::create_dir(path).expect("a folder");
+        }
+        let state = home.join(".local/state");
+        fs::create_dir_all(&state).expect("a folder");
+        for path in [&home, &home.join(".local"), &state] {
+            std::os::unix::fs::chown(path, Some(65_534), Some(65_534)).expect("root may");
+        }
+        let link = home.join("link");
+        std::os::unix::fs::symlink(&roots, &link).expect("a link");
+        let ann = ann(&home);
+        let file = StateFile::of(&ann, |_| None).expect("a home");
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &state, CWD, &link, RenameFlags::EXCHANGE).expect("swapped");
+                }
+            });
+            for number in 0..200 {
+                // It succeeds in the user's own folder only.
+                _ = file.write(&format!("a = {number}"));
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_dir(&roots).expect("root's").count(), 0);
+    }
 }
