@@ -272,7 +272,7 @@ impl DebugInfo {
         let reader = self.reader();
         // Largest units first, so that the threads finish at about the same time.
         let mut order: Vec<usize> = (0..self.units.len()).collect();
-        order.sort_by_key(|&unit| std::cmp::Reverse(self.unit_bytes(unit)));
+        order.sort_unstable_by_key(|&unit| std::cmp::Reverse(self.unit_bytes(unit)));
         let pool = Mutex::default();
         let read = parallel::map(threads, order.len(), |index, scratch| {
             let unit = order[index];

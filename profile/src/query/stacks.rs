@@ -90,7 +90,9 @@ impl Selection {
                 places.map(frame).collect()
             });
         }
-        stacks.sort_by_key(|(process, stack, ending, _)| (*process, *stack, ending.number()));
+        stacks.sort_unstable_by_key(|(process, stack, ending, _)| {
+            (*process, *stack, ending.number())
+        });
         let runs = stacks.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2));
         let stacks = runs
             .map(|run| ProcessStack {

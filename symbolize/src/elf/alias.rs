@@ -93,7 +93,7 @@ impl Aliases {
             }
             ranked.push((rank, member.name));
         }
-        ranked.sort_by(|(a, _), (b, _)| a.name.cmp(b.name).then_with(|| b.order(a)));
+        ranked.sort_unstable_by(|(a, _), (b, _)| a.name.cmp(b.name).then_with(|| b.order(a)));
         ranked.dedup_by(|(a, _), (b, _)| a.name == b.name);
         let aliases = ranked.len() - 1 + group.not_compared as usize;
         let best = ranked.iter().max_by(|(a, _), (b, _)| a.order(b));

@@ -15,7 +15,7 @@ const SECTION_ALIGN_MAX: u64 = 64;
 /// The segments of the program, from the headers of its debug file.
 pub(super) fn segments(headers: &[ProgramHeader]) -> Vec<Segment> {
     let mut loads: Vec<&ProgramHeader> = headers.iter().filter(|h| h.is_load()).collect();
-    loads.sort_by_key(|load| load.vaddr);
+    loads.sort_unstable_by_key(|load| load.vaddr);
     let mut segments: Vec<Segment> = Vec::new();
     for load in loads {
         let align = load.align.max(1);

@@ -364,7 +364,7 @@ fn in_file(segments: &Segments, places: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 /// Sorts ranges and removes duplicates: both symbol tables of a file have the same functions.
 fn sort(places: &mut Vec<Range<u64>>) {
-    places.sort_by_key(|place| (place.start, place.end));
+    places.sort_unstable_by_key(|place| (place.start, place.end));
     places.dedup();
 }
 

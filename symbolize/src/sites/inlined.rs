@@ -1,6 +1,5 @@
 //! Functions whose code exists only inside of others, because the compiler inlined all of it.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::is_meant;
@@ -58,7 +57,7 @@ impl Inlined {
     /// `None` if no function contains its code.
     fn of(hosts: BTreeMap<String, u64>, line: Option<(u32, String)>) -> Option<Inlined> {
         let mut hosts: Vec<(String, u64)> = hosts.into_iter().collect();
-        hosts.sort_by_key(|(_, pieces)| Reverse(*pieces));
+        hosts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let more = hosts.len().saturating_sub(HOSTS_MAX) as u64;
         hosts.truncate(HOSTS_MAX);
         (!hosts.is_empty()).then(|| Inlined {
