@@ -68,11 +68,8 @@ fn threads(pid: u32) -> BTreeMap<String, Vec<Status>> {
 }
 
 fn children(pid: u32) -> Vec<u32> {
-    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("it lives");
-    listed
-        .split_whitespace()
-        .map(|pid| pid.parse().unwrap())
-        .collect()
+    assert!(status(pid).is_some(), "it lives");
+    common::children(pid, pid)
 }
 
 /// Returns the status of a process, unless it has ended.

@@ -176,7 +176,10 @@ fn reports_come_and_other_names_are_as_ever() {
         let mut asked = scene.fuse.unanswered();
         asked.retain(|request| request.contains(&pids));
         assert_eq!(asked, NOBODY, "{engine} asked the server");
-        println!("{engine}: the first report, of one second, after {first:?}");
+        println!(
+            "{engine}: the first report, of one second, after {:?}",
+            first.get()
+        );
     });
 }
 

@@ -5,8 +5,8 @@ use crate::common;
 
 use common::pty::Pty;
 use common::traced::can_trace;
-use common::{burn_str, can_sample, child_of, is_sampling, proftop, side_by_side};
-use common::{start_sampling, wait_for_work};
+use common::{burn_str, can_sample, child_of, children, is_sampling, proftop, side_by_side};
+use common::{start_sampling, stat_fields, wait_for_work};
 use probe::BpfPrograms;
 use rustix::process::{Pid, Signal};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -217,24 +217,17 @@ fn names(folder: &Path) -> BTreeSet<String> {
 
 /// Returns all processes below this one, each with the time at which it started.
 fn descendants(pid: u32) -> BTreeMap<u32, u64> {
-    let children = |pid: u32| {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task"))
-            .into_iter()
-            .flatten();
-        let listed =
-            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
-        let pids = |list: String| {
-            let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
-            pids.collect::<Vec<u32>>()
-        };
-        listed.flat_map(pids).collect::<Vec<_>>()
+    let of_all_threads = |pid: u32| -> Vec<u32> {
+        let tids = names(&Path::new("/proc").join(pid.to_string()).join("task"));
+        let tids = tids.iter().filter_map(|tid| tid.parse().ok());
+        tids.flat_map(|tid| children(pid, tid)).collect()
     };
     let mut found = BTreeMap::new();
-    let mut waiting = children(pid);
+    let mut waiting = of_all_threads(pid);
     while let Some(next) = waiting.pop() {
         if let Some(since) = started(next) {
             found.insert(next, since);
-            waiting.extend(children(next));
+            waiting.extend(of_all_threads(next));
         }
     }
     found
@@ -243,9 +236,7 @@ fn descendants(pid: u32) -> BTreeMap<u32, u64> {
 /// Returns when a process started, in ticks since the start of the machine (field 22 of
 /// proc_pid_stat(5)). None if it has ended.
 fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(19)?.parse().ok()
+    stat_fields(pid)?.get(19)?.parse().ok()
 }
 
 /// Returns what lives in the kernel without a process: what is pinned, and breakpoints with names.

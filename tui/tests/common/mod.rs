@@ -58,28 +58,30 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
+/// Returns the processes that a thread has forked. None are left once it has ended.
+pub fn children(pid: u32, tid: u32) -> Vec<u32> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
+    let listed = listed.unwrap_or_default();
+    let listed = listed.split_whitespace();
+    listed.filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// Returns the processes without rights that the process which forks readers has forked.
 pub fn parsers_of(pid: u32) -> Vec<u32> {
-    let children = |pid: u32| -> Vec<u32> {
-        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let listed = listed.unwrap_or_default();
-        let listed = listed.split_whitespace();
-        listed.filter_map(|pid| pid.parse().ok()).collect()
-    };
     let is_parser = |pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));
         name.is_ok_and(|name| name.trim() == "proftop-parser")
     };
-    let all = children(pid).into_iter().flat_map(children);
+    let all = children(pid, pid).into_iter();
+    let all = all.flat_map(|spawner| children(spawner, spawner));
     all.filter(is_parser).collect()
 }
 
 /// Returns the child process with that name.
 pub fn child_of(pid: u32, name: &str) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    children.split_whitespace().find_map(|child| {
-        let comm = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
-        (comm.trim_end() == name).then(|| child.parse().ok())?
+    children(pid, pid).into_iter().find(|child| {
+        let comm = fs::read_to_string(format!("/proc/{child}/comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == name)
     })
 }
 
@@ -172,13 +174,19 @@ pub fn start_sampling(command: &mut Command) -> Process {
     process
 }
 
+/// Returns the fields of proc_pid_stat(5) from the third one on. None if the process has ended.
+pub fn stat_fields(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    Some(fields.split(' ').map(str::to_owned).collect())
+}
+
 /// Returns the CPU time that a process has used: fields 14 and 15 of proc_pid_stat(5), in
 /// hundredths of a second.
 fn cpu_time(pid: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
-    let (_, fields) = stat.rsplit_once(") ").expect("the name ends");
-    let ticks = |field: &str| field.parse::<u64>().expect("a number");
-    let sum: u64 = fields.split(' ').skip(11).take(2).map(ticks).sum();
+    let fields = stat_fields(pid).expect("it lives");
+    let ticks = |field: &String| field.parse::<u64>().expect("a number");
+    let sum: u64 = fields.iter().skip(11).take(2).map(ticks).sum();
     Duration::from_millis(10 * sum)
 }
 
