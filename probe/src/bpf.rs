@@ -3,6 +3,7 @@
 use crate::alarm::Alarm;
 use crate::clocks::{Clocks, SETTLED_NS};
 use crate::decode::decode;
+use crate::drain::read_what_is_there;
 use crate::error::Error;
 use crate::events::call::Calls;
 use crate::events::happening::{Happening, Happenings, Told};
@@ -96,6 +97,9 @@ pub struct BpfSource {
     // Closed first, so that no tick uses maps that are being removed.
     clocks: Clocks,
     samples: RingBuf<MapData>,
+    ring_bytes: usize,
+    /// Whether the ring may hold more than was read last.
+    is_behind: bool,
     wakeup: Wakeup,
     first_record: FirstRecord,
     /// Ends a wait from another thread. `None`: no wait is long.
@@ -172,6 +176,8 @@ impl BpfSource {
             alarm: None,
             idle: IdleWatch::default(),
             samples: loaded.samples,
+            ring_bytes: config.ring_bytes as usize,
+            is_behind: false,
             counters: loaded.counters,
             timeline: Timeline::new(targets, unwinding)
                 .keeping_mappings(config.mappings_max)
@@ -324,12 +330,12 @@ impl BpfSource {
     fn drain(&mut self) -> u64 {
         let settled_ns = now_ns().saturating_sub(SETTLED_NS);
         self.clocks.drain(self.timeline.events());
-        while let Some(record) = self.samples.next() {
-            match decode(&record) {
+        self.is_behind = read_what_is_there(&mut self.samples, self.ring_bytes, |record| {
+            match decode(record) {
                 Ok(record) => self.timeline.push(record),
                 Err(_) => self.undecodable += 1,
             }
-        }
+        });
         settled_ns
     }
 
@@ -398,7 +404,8 @@ impl Source for BpfSource {
         } else {
             wait.min(DRAIN)
         });
-        let settled_ns = self.rest(if scanning { Duration::ZERO } else { wait })?;
+        let goes_on = scanning || self.is_behind;
+        let settled_ns = self.rest(if goes_on { Duration::ZERO } else { wait })?;
         let mut batch = Batch::default();
         self.timeline.replay(settled_ns, &mut batch);
         self.count(&mut batch);

@@ -27,6 +27,7 @@ mod clocks;
 pub mod confine;
 pub mod cpus;
 mod decode;
+mod drain;
 mod error;
 mod events;
 mod exec;
