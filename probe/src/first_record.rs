@@ -73,13 +73,8 @@ mod tests {
     #[test]
     fn a_record_wakes_the_reader_only_if_it_was_asked_to() {
         let settings = Settings {
-            max_user_frames: 1,
             ring_bytes: 1 << 24,
-            check_walks: false,
-            calls: false,
-            happening: None,
-            waits: false,
-            without_loop: false,
+            ..Settings::FOR_TESTS
         };
         let mut loaded = match loader::load(&settings, &Target::default()) {
             Ok(loaded) => loaded,

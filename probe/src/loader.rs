@@ -56,6 +56,20 @@ pub struct Settings {
     pub without_loop: bool,
 }
 
+#[cfg(test)]
+impl Settings {
+    /// Settings with which only the clock is sampled.
+    pub const FOR_TESTS: Self = Self {
+        max_user_frames: 64,
+        ring_bytes: 1 << 16,
+        check_walks: false,
+        calls: false,
+        happening: None,
+        waits: false,
+        without_loop: false,
+    };
+}
+
 /// The loaded object.
 ///
 /// When it is dropped, or the process ends, everything is removed from the kernel again.
@@ -595,16 +609,6 @@ mod tests {
     use super::*;
     use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 
-    const SETTINGS: Settings = Settings {
-        max_user_frames: 64,
-        ring_bytes: 1 << 16,
-        check_walks: false,
-        calls: false,
-        happening: None,
-        waits: false,
-        without_loop: false,
-    };
-
     /// Returns the object with an instruction that no kernel knows at the start of one program.
     fn broken(program: &str) -> BpfObject {
         let mut broken = BpfObject::usual();
@@ -621,12 +625,16 @@ mod tests {
 
     /// Loads such an object; `None` if nothing can be loaded here at all.
     fn load_broken(program: &str) -> Option<Result<Loaded, Error>> {
-        if let Err(error) = load(&SETTINGS, &Target::default()) {
+        if let Err(error) = load(&Settings::FOR_TESTS, &Target::default()) {
             test_support::skip(format_args!("no BPF programs here: {error}"));
             return None;
         }
         let object = broken(program);
-        Some(load_object(&object, &SETTINGS, &Target::default()))
+        Some(load_object(
+            &object,
+            &Settings::FOR_TESTS,
+            &Target::default(),
+        ))
     }
 
     #[test]
@@ -667,7 +675,7 @@ mod tests {
     #[test]
     fn signals_while_it_loads_do_no_harm() {
         extern "C" fn nothing(_: libc::c_int) {}
-        if let Err(error) = load(&SETTINGS, &Target::default()) {
+        if let Err(error) = load(&Settings::FOR_TESTS, &Target::default()) {
             test_support::skip(format_args!("no BPF programs here: {error}"));
             return;
         }
@@ -689,7 +697,7 @@ mod tests {
         let loaded: Vec<_> = (0..10)
             .map(|_| {
                 begin.send(()).unwrap();
-                load(&SETTINGS, &Target::default()).map(|loaded| loaded.notes)
+                load(&Settings::FOR_TESTS, &Target::default()).map(|loaded| loaded.notes)
             })
             .collect();
         drop(begin);
