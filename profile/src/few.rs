@@ -4,6 +4,7 @@
 //! the code that determines the order is compiled once for all types, and only the code that moves
 //! elements is generic. Each comparison takes some nanoseconds more. It is meant for rows that a
 //! person or a report looks at; whatever iterates over samples uses the standard library's sort.
+//! Collecting a `BTreeMap` or a `BTreeSet` sorts as well; extending an empty one does not.
 
 use std::cmp::Ordering;
 

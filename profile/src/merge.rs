@@ -105,7 +105,8 @@ pub(crate) fn merged_info(infos: &[Info]) -> Result<Info, MergeError> {
     };
     let mut merged = Info::clone(first);
     let mut texts: [BTreeSet<&str>; 4] = Default::default();
-    let mut notes: BTreeSet<&str> = first.notes.iter().map(String::as_str).collect();
+    let mut notes: BTreeSet<&str> = BTreeSet::new();
+    notes.extend(first.notes.iter().map(String::as_str));
     for info in infos {
         if info.metric != merged.metric {
             let words = |info: &Info| format!("{} in {}", info.metric.name, info.metric.unit);

@@ -77,7 +77,8 @@ pub fn of_program(
         inherited,
         cache: Cache::read(),
     };
-    let mut seen: BTreeSet<(u64, u64)> = identity(&program).into_iter().collect();
+    let mut seen: BTreeSet<(u64, u64)> = BTreeSet::new();
+    seen.extend(identity(&program));
     let mut todo: VecDeque<PathBuf> = VecDeque::new();
     if needed.loader.is_some() {
         todo.extend(needed.loader.iter().map(PathBuf::from));

@@ -376,11 +376,9 @@ fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
 /// Returns the threads that have samples, then those of which only the states are known.
 fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>> {
     // Threads with samples are removed from the map, so that those without samples remain in it.
-    let mut by_tid: BTreeMap<u32, &ThreadStates> = waited
-        .into_iter()
-        .flat_map(|waited| &waited.threads)
-        .map(|thread| (thread.tid, thread))
-        .collect();
+    let mut by_tid: BTreeMap<u32, &ThreadStates> = BTreeMap::new();
+    let waited_threads = waited.into_iter().flat_map(|waited| &waited.threads);
+    by_tid.extend(waited_threads.map(|thread| (thread.tid, thread)));
     let sampled = report.threads.iter().map(|row| {
         let own = by_tid.remove(&row.tid);
         let now = own.map_or_else(Doing::default, |own| Doing::of(own, waited));
