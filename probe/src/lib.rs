@@ -60,6 +60,7 @@ mod random;
 mod resolve;
 mod ring;
 pub mod sample;
+mod scans;
 mod shared;
 pub mod shares;
 mod short_lived;

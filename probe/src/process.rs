@@ -8,13 +8,17 @@ use crate::modules::{Modules, Seen};
 use crate::owner::{Owner, real_uid};
 use crate::proc_maps;
 use crate::sample::ProcessInfo;
+use crate::scans::Scans;
 use crate::shares::{NOBODY, OverShare, Scarce};
 use crate::sideband::record::{Event, Identity, Map, What};
 use crate::titles::{Title, Titles, Whose};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use symbolize::sanitize;
 
 /// How long a process is remembered after its exit: its last samples may still be queued, and exec
@@ -38,12 +42,11 @@ const FILES_MAX: usize = MAPPINGS_MAX / 8;
 /// with.
 const PREPARED_MAX: usize = 256;
 
-/// How long a turn of the sampler may spend on reading the mappings of one user's processes, which
-/// may delay it, and may be very many. The rest is read in the next turn.
-const SCANS: Duration = Duration::from_millis(100);
+/// For how long it is told that a process was left for later.
+const LEFT_NS: u64 = 10_000_000_000;
 
-/// The user whose processes are always read, as they could do worse anyway.
-const ROOT: u32 = 0;
+/// Number of executable mappings of which most processes have fewer.
+const LINES_USUAL: u64 = 512;
 
 /// How often the title of a running process is read again, and when next if that was refused or
 /// took too long.
@@ -58,8 +61,7 @@ pub struct ProcessTable {
     /// Changes that were not reported to the engine yet.
     changes: Vec<ProcessInfo>,
     titles: Titles,
-    /// Time spent on reading the mappings of each user's processes in this turn.
-    scans: HashMap<u32, Duration>,
+    scans: Scans,
     /// When the processes ended whose end was read with the events of this turn.
     ends: HashMap<u32, u64>,
     /// Until when all processes are looked for, because some ends were not reported.
@@ -92,6 +94,9 @@ pub struct Process {
     may_open: usize,
     /// When /proc was read: earlier events are already contained in the result.
     scanned_ns: u64,
+    /// When it was last left for later, as too much was read of its user's processes; `None` if it has
+    /// been read.
+    left_for_later_ns: Option<u64>,
     /// Its owner, as far as it is known: read when the process is first sampled, unless it has
     /// ended by then.
     owner: Owner,
@@ -111,7 +116,7 @@ impl ProcessTable {
             next_id: 0,
             changes: Vec::new(),
             titles: Titles::read_by(crate::files::for_those_aside()),
-            scans: HashMap::new(),
+            scans: Scans::default(),
             ends: HashMap::new(),
             doubted_until_ns: 0,
             mappings_max: MAPPINGS_MAX,
@@ -129,7 +134,7 @@ impl ProcessTable {
     /// Begins a turn of the sampler. Processes what was read on the other thread.
     pub fn begin_turn(&mut self, now_ns: u64) {
         self.titles.begin_turn();
-        self.scans.clear();
+        self.scans.begin_turn(now_ns);
         self.modules.begin_turn();
         while let Some(title) = self.titles.next() {
             self.entitle(title, now_ns);
@@ -257,31 +262,67 @@ impl ProcessTable {
         self.scan_in_turn(pid, now_ns)
     }
 
-    /// Reads a process from /proc, unless those of its user took long enough in this turn.
+    /// Reads a process that existed at the start, unless too much was read of those of its user. Then
+    /// it is known without its mappings, which are read when it is sampled.
+    pub fn read_existing(&mut self, pid: u32, now_ns: u64) {
+        let begun = Instant::now();
+        // Finding its user out takes as long as reading a usual process.
+        if self.scans.is_any_over(now_ns) {
+            self.scan_in_turn(pid, now_ns);
+        } else {
+            let lines = self.scan(pid, now_ns);
+            if lines > LINES_USUAL {
+                let user = self.user_of(pid);
+                self.scans.took(user, lines, begun.elapsed(), now_ns);
+            }
+        }
+    }
+
+    /// Reads a process from /proc, unless too much was read of those of its user.
     fn scan_in_turn(&mut self, pid: u32, now_ns: u64) -> bool {
-        let user = real_uid(pid).unwrap_or(NOBODY);
-        let spent = self.scans.get(&user).copied().unwrap_or_default();
-        if user != ROOT && spent > SCANS {
+        let user = self.user_of(pid);
+        if !self.scans.may_read(user, now_ns) {
+            self.leave_for_later(pid, now_ns);
             return false;
         }
         let begun = Instant::now();
-        self.scan(pid, now_ns);
-        *self.scans.entry(user).or_default() += begun.elapsed();
+        let lines = self.scan(pid, now_ns);
+        self.scans.took(user, lines, begun.elapsed(), now_ns);
         true
     }
 
+    /// Adds a process without its mappings, if it is not known yet.
+    fn leave_for_later(&mut self, pid: u32, now_ns: u64) {
+        let next_id = &mut self.next_id;
+        let process = match self.by_pid.entry(pid) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => match comm(pid) {
+                Ok(comm) => place.insert(Process::new(next_id, &comm)),
+                Err(_) => return,
+            },
+        };
+        process.left_for_later_ns = Some(now_ns);
+    }
+
+    /// Returns the user to whom the reading of a process is charged.
+    fn user_of(&self, pid: u32) -> u32 {
+        let known = || self.by_pid.get(&pid)?.owner.real_uid;
+        known().or_else(|| real_uid(pid)).unwrap_or(NOBODY)
+    }
+
     /// Reads a process from /proc. If something cannot be read, the known value is kept.
-    pub fn scan(&mut self, pid: u32, now_ns: u64) {
+    /// Returns the number of lines that were read.
+    fn scan(&mut self, pid: u32, now_ns: u64) -> u64 {
         // One more line than is kept tells that there are more.
         let lines_max = u32::try_from(self.mappings_max + 1).unwrap_or(u32::MAX);
         let text = proc_maps::text(pid, lines_max, self.modules.way());
-        let comm = std::fs::read(format!("/proc/{pid}/comm"));
+        let comm = comm(pid);
         if text.is_err() && comm.is_err() {
-            return;
+            return 0;
         }
         let mut mappings = Mappings::default();
         if let Err(error) = &text
-            && error.kind() == std::io::ErrorKind::TimedOut
+            && error.kind() == io::ErrorKind::TimedOut
             && let Some(known) = self.by_pid.get(&pid)
         {
             // It may still exist, with mappings that the side band has reported.
@@ -289,7 +330,9 @@ impl ProcessTable {
         }
         let mut may_open = FILES_MAX;
         let text = text.unwrap_or_default();
+        let mut lines = 0;
         for (number, line) in proc_maps::lines(&text).enumerate() {
+            lines += 1;
             if number == self.mappings_max {
                 mappings.cut();
                 break;
@@ -314,15 +357,16 @@ impl ProcessTable {
             }
         }
         let comm = comm.unwrap_or_default();
-        let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
         let next_id = &mut self.next_id;
         let process = self
             .by_pid
             .entry(pid)
-            .or_insert_with(|| Process::new(next_id, comm));
+            .or_insert_with(|| Process::new(next_id, &comm));
         process.mappings = Arc::new(mappings);
         process.may_open = may_open;
         process.scanned_ns = now_ns;
+        process.left_for_later_ns = None;
+        lines
     }
 
     /// Whether the process has been seen.
@@ -373,19 +417,35 @@ impl ProcessTable {
         }
     }
 
-    /// Returns how many processes of each user have more mappings, or files, than are kept of one.
-    pub fn cut(&self) -> Vec<OverShare> {
-        let is_cut = |process: &Process| process.mappings.is_cut() && process.exited_ns.is_none();
-        let mut by_user = BTreeMap::<u32, usize>::new();
-        for (pid, _) in self.by_pid.iter().filter(|(_, process)| is_cut(process)) {
-            *by_user.entry(real_uid(*pid).unwrap_or(NOBODY)).or_default() += 1;
+    /// Returns how many processes of each user have more mappings, or files, than are kept of one, and
+    /// how many have been left for later.
+    pub fn over_share(&self, now_ns: u64) -> Vec<OverShare> {
+        let is_left = |process: &Process| {
+            let left_ns = process.left_for_later_ns;
+            left_ns.is_some_and(|left_ns| now_ns.saturating_sub(left_ns) < LEFT_NS)
+        };
+        let mut by_user = BTreeMap::<(u32, Scarce), usize>::new();
+        for (pid, process) in &self.by_pid {
+            let what = match process {
+                Process {
+                    exited_ns: Some(_), ..
+                } => continue,
+                _ if is_left(process) => Scarce::Scans,
+                _ if process.mappings.is_cut() => Scarce::OfOneProcess,
+                _ => continue,
+            };
+            *by_user.entry((self.user_of(*pid), what)).or_default() += 1;
         }
-        let over = by_user.into_iter().map(|(user, count)| OverShare {
-            user,
-            what: Scarce::OfOneProcess,
-            count,
-        });
+        let over = by_user
+            .into_iter()
+            .map(|((user, what), count)| OverShare { user, what, count });
         over.collect()
+    }
+
+    /// Whether the mappings of a process are read later, because too much was read of its user's.
+    pub fn is_left_for_later(&self, pid: u32) -> bool {
+        let process = self.by_pid.get(&pid);
+        process.is_some_and(|process| process.left_for_later_ns.is_some())
     }
 
     /// Returns the mappings of a process that has not ended; `None` if it is unknown.
@@ -466,6 +526,7 @@ impl ProcessTable {
         }
         if exec {
             process.is_headless = false;
+            process.left_for_later_ns = None;
             process.mappings = Arc::default();
             process.may_open = FILES_MAX;
             process.execs = process.execs.wrapping_add(1);
@@ -581,6 +642,7 @@ impl Process {
             is_missing: false,
             may_open: FILES_MAX,
             scanned_ns: 0,
+            left_for_later_ns: None,
             owner: Owner::default(),
             has_owner: false,
             title_due_ns: 0,
@@ -597,6 +659,15 @@ impl Process {
             exited: self.exited_ns.is_some(),
         });
     }
+}
+
+/// Reads the name of a process.
+fn comm(pid: u32) -> io::Result<Vec<u8>> {
+    let mut comm = fs::read(format!("/proc/{pid}/comm"))?;
+    if comm.last() == Some(&b'\n') {
+        comm.pop();
+    }
+    Ok(comm)
 }
 
 /// Positions in anonymous memory are addresses. Positions in the vDSO count from its start, as its
@@ -619,6 +690,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
     use symbolize::files::{Proxy, Reply, Request};
     use symbolize::{Files, Reason, RemoteFiles};
     use test_support::wait_until;
@@ -690,6 +762,35 @@ mod tests {
         }
         assert_eq!(forgotten.pop(), Some(vec![CHILD]));
         assert!(table.is_known(alive));
+    }
+
+    #[test]
+    fn a_process_is_left_for_later_if_too_much_was_read_of_its_users() {
+        const USER: u32 = 1000;
+        let pid = std::process::id();
+        let mut table = ProcessTable::new();
+        table.leave_for_later(pid, 0);
+        let process = table.by_pid.get_mut(&pid).unwrap();
+        process.owner.real_uid = Some(USER);
+        table.scans.took(USER, 1 << 20, Duration::ZERO, 0);
+        table.read_existing(pid, 1);
+        assert!(table.is_left_for_later(pid));
+        assert!(!table.rescan(pid, RESCAN_NS));
+        let told = table.over_share(RESCAN_NS);
+        let left = OverShare {
+            user: USER,
+            what: Scarce::Scans,
+            count: 1,
+        };
+        assert_eq!(told, [left]);
+        assert_eq!(table.over_share(RESCAN_NS + LEFT_NS), []);
+        let later_ns = 1 << 40;
+        assert!(table.rescan(pid, later_ns));
+        assert!(!table.is_left_for_later(pid));
+        assert!(table.mapped(pid).unwrap().iter().len() > 0);
+        // One that has ended stays unknown.
+        table.leave_for_later(u32::MAX, later_ns);
+        assert!(!table.is_known(u32::MAX));
     }
 
     #[test]

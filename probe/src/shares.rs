@@ -40,6 +40,8 @@ pub enum Scarce {
     Mappings,
     /// Mappings, and files, that are kept of one process; the rest of some processes is left out.
     OfOneProcess,
+    /// Time to read mappings; processes are left for later.
+    Scans,
     /// Room for unwind tables; files are left out.
     Tables,
     /// Numbers for unwind rules; rules are left out, in the whole run.

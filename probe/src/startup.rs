@@ -39,7 +39,7 @@ impl StartupScan {
         let mut read = Vec::new();
         while let Some(pid) = self.left.pop() {
             if !processes.is_known(pid) && targets.may_want(pid) {
-                processes.scan(pid, now_ns);
+                processes.read_existing(pid, now_ns);
                 read.push(pid);
                 if let Some(comm) = processes.comm_of(pid) {
                     targets.judge_process(pid, comm.as_bytes());

@@ -93,7 +93,7 @@ pub struct Timeline {
     unread: VecDeque<(RawSample, Located)>,
     events_lost: u64,
     unwanted: u64,
-    processes_cut: Vec<OverShare>,
+    processes_over_share: Vec<OverShare>,
     /// Whether children of targets were looked for a second time.
     adopted_again: bool,
     housekeeping: Instant,
@@ -124,7 +124,7 @@ impl Timeline {
             unread: VecDeque::new(),
             events_lost: 0,
             unwanted: 0,
-            processes_cut: Vec::new(),
+            processes_over_share: Vec::new(),
             adopted_again: false,
             housekeeping: Instant::now(),
             last_event: Instant::now(),
@@ -285,7 +285,9 @@ impl Timeline {
         if let Some(python) = &self.python {
             batch.over_share.extend(python.over_share());
         }
-        batch.over_share.extend_from_slice(&self.processes_cut);
+        batch
+            .over_share
+            .extend_from_slice(&self.processes_over_share);
         if let Some(python) = &self.python {
             batch.python = python.stats();
         }
@@ -381,7 +383,7 @@ impl Timeline {
         for pid in self.processes.sweep(now_ns()) {
             self.unwinding.remove(pid, now_ns());
         }
-        self.processes_cut = self.processes.cut();
+        self.processes_over_share = self.processes.over_share(now_ns());
         self.unwinding.sweep(now_ns());
         let processes = &self.processes;
         let gone = self.unwinding.take_surplus(|| processes.mapped_files());
@@ -441,7 +443,8 @@ impl Timeline {
             located.python = python.read(&raw, mappings, *user, modules, now_ns);
             self.mark_trampolines();
         }
-        located.over_share = self.unwinding.is_over_share(raw.tgid);
+        located.over_share =
+            self.unwinding.is_over_share(raw.tgid) || self.processes.is_left_for_later(raw.tgid);
         match stack {
             Some(stack) if raw.is_checked && !located.in_exec => {
                 self.unwinding.check(&raw, &located, &stack);

@@ -377,7 +377,8 @@ impl Unwinding {
         }
         let is_unknown = |file: &ModuleId| self.unknown.contains_key(file);
         // One file may be mapped thousands of times.
-        let wanted: BTreeSet<ModuleId> = files(mappings).filter(is_unknown).collect();
+        let mut wanted = BTreeSet::new();
+        wanted.extend(files(mappings).filter(is_unknown));
         for file in wanted {
             if let Some(job) = self.unknown.get(&file) {
                 self.tables.hurry(job, user);
@@ -656,8 +657,12 @@ fn surplus(bytes: HashMap<u32, usize>, max: usize) -> HashMap<u32, usize> {
     given
 }
 
+/// Returns the files of mappings. One file is often mapped several times in a row, or thousands of
+/// times, and is returned once then.
 fn files(mappings: &Mappings) -> impl Iterator<Item = ModuleId> {
-    mappings.iter().filter_map(file)
+    let mut last = None;
+    let files = mappings.iter().filter_map(file);
+    files.filter(move |file| last.replace(*file) != Some(*file))
 }
 
 /// The file whose table is used in a mapping.

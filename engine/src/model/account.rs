@@ -152,6 +152,11 @@ fn told(user: &str, over: OverShare) -> String {
             "{} of {user} map more code than is followed of one process: stacks in the rest are cut",
             processes(count)
         ),
+        Scarce::Scans => format!(
+            "{} of {user} are read later, so their stacks are cut: together they map more code \
+             than is read in a second",
+            processes(count)
+        ),
         Scarce::Tables => format!(
             "{count} files of {user} have no unwind tables, so their stacks are cut: those of \
              other files of {user} take an eighth of the memory for tables, and others want room"
