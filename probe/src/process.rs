@@ -94,8 +94,8 @@ pub struct Process {
     may_open: usize,
     /// When /proc was read: earlier events are already contained in the result.
     scanned_ns: u64,
-    /// When it was last left for later, as too much was read of its user's processes; `None` if it has
-    /// been read.
+    /// When it was last left for later, as too much was read of its user's processes; `None` if its
+    /// mappings are known.
     left_for_later_ns: Option<u64>,
     /// Its owner, as far as it is known: read when the process is first sampled, unless it has
     /// ended by then.
@@ -291,7 +291,8 @@ impl ProcessTable {
         true
     }
 
-    /// Adds a process without its mappings, if it is not known yet.
+    /// Records that a process is read later, if nothing that it maps is known. It is added if it is not
+    /// known itself.
     fn leave_for_later(&mut self, pid: u32, now_ns: u64) {
         let next_id = &mut self.next_id;
         let process = match self.by_pid.entry(pid) {
@@ -301,7 +302,9 @@ impl ProcessTable {
                 Err(_) => return,
             },
         };
-        process.left_for_later_ns = Some(now_ns);
+        if process.mappings.iter().len() == 0 {
+            process.left_for_later_ns = Some(now_ns);
+        }
     }
 
     /// Returns the user to whom the reading of a process is charged.
@@ -788,6 +791,10 @@ mod tests {
         assert!(table.rescan(pid, later_ns));
         assert!(!table.is_left_for_later(pid));
         assert!(table.mapped(pid).unwrap().iter().len() > 0);
+        // What is known of its mappings stays in use.
+        table.scans.took(USER, 1 << 20, Duration::ZERO, later_ns);
+        assert!(!table.rescan(pid, later_ns + RESCAN_NS));
+        assert!(!table.is_left_for_later(pid));
         // One that has ended stays unknown.
         table.leave_for_later(u32::MAX, later_ns);
         assert!(!table.is_known(u32::MAX));
