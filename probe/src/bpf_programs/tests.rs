@@ -14,16 +14,7 @@ static LOADING: Mutex<()> = Mutex::new(());
 /// Loads proftop's own programs for the duration of a test; `None` if they cannot be loaded.
 fn loaded() -> Option<(loader::Loaded, MutexGuard<'static, ()>)> {
     let guard = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
-    let settings = Settings {
-        max_user_frames: 64,
-        ring_bytes: 1 << 16,
-        check_walks: false,
-        calls: false,
-        happening: None,
-        waits: false,
-        without_loop: false,
-    };
-    match loader::load(&settings, &Target::default()) {
+    match loader::load(&Settings::FOR_TESTS, &Target::default()) {
         Ok(loaded) => Some((loaded, guard)),
         Err(error) => {
             test_support::skip(format_args!("no BPF programs here: {error}"));
