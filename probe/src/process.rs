@@ -42,7 +42,7 @@ const FILES_MAX: usize = MAPPINGS_MAX / 8;
 /// with.
 const PREPARED_MAX: usize = 256;
 
-/// For how long it is told that a process was left for later.
+/// For how long a note counts a process whose mappings are read later, after that was last put off.
 const LEFT_NS: u64 = 10_000_000_000;
 
 /// Number of executable mappings of which most processes have fewer.
@@ -445,12 +445,6 @@ impl ProcessTable {
         over.collect()
     }
 
-    /// Whether the mappings of a process are read later, because too much was read of its user's.
-    pub fn is_left_for_later(&self, pid: u32) -> bool {
-        let process = self.by_pid.get(&pid);
-        process.is_some_and(|process| process.left_for_later_ns.is_some())
-    }
-
     /// Returns the mappings of a process that has not ended; `None` if it is unknown.
     pub fn mapped(&self, pid: u32) -> Option<&Arc<Mappings>> {
         let process = self.by_pid.get(&pid)?;
@@ -653,6 +647,11 @@ impl Process {
         }
     }
 
+    /// Whether its mappings are read later, because too much was read of its user's processes.
+    pub fn is_left_for_later(&self) -> bool {
+        self.left_for_later_ns.is_some()
+    }
+
     fn report_to(&self, pid: u32, changes: &mut Vec<ProcessInfo>) {
         changes.push(ProcessInfo {
             id: self.id,
@@ -777,7 +776,7 @@ mod tests {
         process.owner.real_uid = Some(USER);
         table.scans.took(USER, 1 << 20, Duration::ZERO, 0);
         table.read_existing(pid, 1);
-        assert!(table.is_left_for_later(pid));
+        assert!(table.by_pid[&pid].is_left_for_later());
         assert!(!table.rescan(pid, RESCAN_NS));
         let told = table.over_share(RESCAN_NS);
         let left = OverShare {
@@ -789,12 +788,12 @@ mod tests {
         assert_eq!(table.over_share(RESCAN_NS + LEFT_NS), []);
         let later_ns = 1 << 40;
         assert!(table.rescan(pid, later_ns));
-        assert!(!table.is_left_for_later(pid));
+        assert!(!table.by_pid[&pid].is_left_for_later());
         assert!(table.mapped(pid).unwrap().iter().len() > 0);
         // What is known of its mappings stays in use.
         table.scans.took(USER, 1 << 20, Duration::ZERO, later_ns);
         assert!(!table.rescan(pid, later_ns + RESCAN_NS));
-        assert!(!table.is_left_for_later(pid));
+        assert!(!table.by_pid[&pid].is_left_for_later());
         // One that has ended stays unknown.
         table.leave_for_later(u32::MAX, later_ns);
         assert!(!table.is_known(u32::MAX));

@@ -64,6 +64,7 @@ impl Resolver {
         let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
         let (id, user, has_execed) = (process.id, process.user(), process.has_execed());
         let mut mappings = process.mappings.clone();
+        let mut over_share = process.is_left_for_later();
         if outside {
             mappings = Arc::default();
         }
@@ -75,16 +76,18 @@ impl Resolver {
             && (has_execed || self.exec.is_in(&raw.kernel));
         // The interrupted address must be mapped: if it is not found, an event was missed, and
         // /proc still has the mapping if the process lives.
-        if is_lost(&mappings) && !in_exec && !outside && processes.rescan(raw.tgid, now_ns) {
+        if is_lost(&mappings) && !in_exec && !outside {
+            processes.rescan(raw.tgid, now_ns);
             let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
             mappings = process.mappings.clone();
+            over_share = process.is_left_for_later();
         }
         Located {
             process: id,
             user,
             mappings,
             in_exec,
-            over_share: false,
+            over_share,
             tables_late: false,
             outside,
             python: PythonParts::default(),

@@ -443,8 +443,7 @@ impl Timeline {
             located.python = python.read(&raw, mappings, *user, modules, now_ns);
             self.mark_trampolines();
         }
-        located.over_share =
-            self.unwinding.is_over_share(raw.tgid) || self.processes.is_left_for_later(raw.tgid);
+        located.over_share |= self.unwinding.is_over_share(raw.tgid);
         match stack {
             Some(stack) if raw.is_checked && !located.in_exec => {
                 self.unwinding.check(&raw, &located, &stack);
