@@ -100,12 +100,12 @@ impl Desk {
             server,
             agent,
         };
-        desk.record("-o before.pft");
+        desk.record("proftop record -d 1s -p 4121 -o before.pft");
         for file in ["after.pft", "a.pft", "b.pft", "ring.pft"] {
             std::fs::copy(desk.directory.join("before.pft"), desk.directory.join(file))
                 .expect("it was recorded");
         }
-        desk.record("-o waits.pft --metric off-cpu");
+        desk.record("proftop record -d 1s -p 4121 -o waits.pft --metric off-cpu");
         Some(desk)
     }
 
@@ -155,24 +155,33 @@ impl Desk {
         orders
     }
 
-    /// Records the server until there is a sample of it: it has the lowest priority, and may get no
-    /// CPU time for a second.
-    fn record(&self, options: &str) {
-        let line = format!("proftop record -d 1s -f -p 4121 {options}");
-        wait_until("a sample of the server", || self.status(&line) == Some(0));
+    /// Types a line that records a file, again and again until there is a sample in it: other lines
+    /// read the file, and some say no more than that it is empty. The programs that are recorded have
+    /// the lowest priority, and may get no CPU time for a second.
+    fn record(&self, line: &str) {
+        wait_until(line, || {
+            self.remove_output(line);
+            self.succeed(line, &[0]) == 0
+        });
     }
 
-    fn status(&self, line: &str) -> Option<i32> {
-        run(&mut self.command(&self.here(line))).status.code()
+    /// Removes the output file of a line: it may be there from another line, and proftop does not
+    /// overwrite it.
+    fn remove_output(&self, line: &str) {
+        let mut words = line.split_whitespace();
+        if words.any(|word| word == "-o") {
+            let name = words.next().expect("the name of a file");
+            let _ = std::fs::remove_file(self.directory.join(name));
+        }
     }
 
     /// Types a line that may end with one of these statuses, or with 5, which says that there was
-    /// no sample.
-    fn succeed(&self, line: &str, statuses: &[i32]) {
+    /// no sample. Returns the status.
+    fn succeed(&self, line: &str, statuses: &[i32]) -> i32 {
         let output = run(&mut self.command(&self.here(line)));
         let status = output.status.code();
-        let is_right = status.is_some_and(|status| status == 5 || statuses.contains(&status));
-        assert!(is_right, "{line}: {status:?}: {}", text(&output.stderr));
+        let right = status.filter(|status| *status == 5 || statuses.contains(status));
+        right.unwrap_or_else(|| panic!("{line}: {status:?}: {}", text(&output.stderr)))
     }
 
     /// Types a line of a page and waits for its end.
@@ -182,10 +191,7 @@ impl Desk {
         let has = |word: &str| words.contains(&word);
         // The service of the tour runs while proftop looks at it.
         let _orders = line.contains("pidof orders").then(|| self.start_orders());
-        // The output file may be there from another line, and is not overwritten.
-        if let Some(at) = words.iter().position(|word| *word == "-o") {
-            let _ = std::fs::remove_file(self.directory.join(words[at + 1]));
-        }
+        self.remove_output(line);
         let is_of_machine = line.contains("nginx.service") || line.contains("usdt:postgresql");
         if is_of_machine {
             // The machine does not have these; all else is as it is written.
@@ -195,6 +201,8 @@ impl Desk {
             assert!(is_it && !output.status.success(), "{line}: {said}");
         } else if has("record") && !has("-d") {
             self.interrupt(line);
+        } else if has("record") {
+            self.record(line);
         } else if is_screen(&words) {
             self.see_screen(line);
         } else if ["--filter", "--peek", "--fail-over"].into_iter().any(has) {
@@ -215,7 +223,7 @@ impl Desk {
             "{line}: {status}"
         );
         // Other lines read the file, and this one may end before the first sample.
-        self.record("-o ring.pft");
+        self.record("proftop record -d 1s -p 4121 -o ring.pft");
     }
 
     /// Waits for the screen, and quits.
