@@ -651,7 +651,9 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
                     // Who takes the lock notes that a moment later: until then the lock names who
                     // had it before, which is the thread that waits.
                     (WaitState::Gil, None) => unowned += 1,
-                    // Before the process is known, the wait has this state.
+                    // Before the process is known, which takes longer the busier the machine is,
+                    // the wait has this state.
+                    (WaitState::Lock, _) if told == 0 => {}
                     (WaitState::Lock, _) => untold += 1,
                     _ => {}
                 }
@@ -659,7 +661,7 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
             (told > 30).then_some(())
         });
         println!("Python {version}: {told} told, {untold} not");
-        assert!(untold <= told, "{version}: {told} told, {untold} not");
+        assert!(untold * 10 <= told, "{version}: {told} told, {untold} not");
         assert!(unowned * 10 <= told, "{version}: {unowned} without owner");
     }
 }
