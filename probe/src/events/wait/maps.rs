@@ -2,11 +2,13 @@
 
 use super::record::WaitCounters;
 use super::threads::Threads;
+use crate::drain::read_what_is_there;
 use crate::error::Error;
 use crate::plain::Plain;
 use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
 use probe_ebpf::interrupts::CpuPlaces;
+use probe_ebpf::limits::NUDGES_BYTES;
 use probe_ebpf::waits::Orders;
 
 // SAFETY: a structure of numbers without padding, for which any bytes are a value.
@@ -52,7 +54,7 @@ impl WaitMaps {
     /// Empties the rings, so that they can be written to again.
     pub fn empty_nudges(&mut self) {
         for ring in &mut self.nudges {
-            while ring.next().is_some() {}
+            read_what_is_there(ring, NUDGES_BYTES, |_| {});
         }
     }
 
