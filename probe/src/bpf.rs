@@ -2,6 +2,7 @@
 
 use crate::alarm::Alarm;
 use crate::clocks::{Clocks, SETTLED_NS};
+use crate::cpus::presence::{Presence, Present};
 use crate::decode::decode;
 use crate::drain::read_what_is_there;
 use crate::error::Error;
@@ -96,6 +97,7 @@ impl Default for Config {
 pub struct BpfSource {
     // Closed first, so that no tick uses maps that are being removed.
     clocks: Clocks,
+    presence: Presence,
     samples: RingBuf<MapData>,
     ring_bytes: usize,
     /// Whether the ring may hold more than was read last.
@@ -166,11 +168,14 @@ impl BpfSource {
         // SAFETY: the ring's descriptor is open as long as `loaded.samples` is there.
         let ring = unsafe { BorrowedFd::borrow_raw(loaded.samples.as_raw_fd()) };
         let wakeup = Wakeup::of(ring).map_err(Error::Ring)?;
+        // Before the clocks: what drops those drops the pulses, too.
+        let presence = Presence::begin();
         let clocks = Clocks::start(tick, config.rate_hz, config.target.cpus.clone())?;
         let rights = Rights::current().map(|rights| rights.notes());
         let notes = rights.unwrap_or_default().into_iter().chain(loaded.notes);
         let mut source = Self {
             clocks,
+            presence,
             wakeup,
             first_record: FirstRecord::new(loaded.is_resting),
             alarm: None,
@@ -370,7 +375,16 @@ impl BpfSource {
             events_lost: self.timeline.events_lost(),
             kernel_ns: self.total(counter::SPENT_NS)
                 + self.total_of_happenings(counter::HAPPENINGS_SPENT_NS),
+            unsampled_ns: self.clocks.unsampled().as_nanos() as u64,
         };
+    }
+
+    /// Opens and closes the events of CPUs that came or went.
+    fn follow_hotplug(&mut self, present: &Present) {
+        self.clocks.follow_hotplug(present);
+        if let Some(happenings) = &mut self.happenings {
+            happenings.follow_hotplug(present);
+        }
     }
 
     /// Returns the program's counts of the event besides time. How often it happened is read last,
@@ -411,7 +425,9 @@ impl Source for BpfSource {
         self.count(&mut batch);
         let is_new_second = self.timeline.keep_house();
         if is_new_second {
-            self.clocks.follow_hotplug();
+            if let Some(present) = self.presence.look() {
+                self.follow_hotplug(&present);
+            }
             let is_idle = self.idle.was_idle(self.clocks.online());
             self.clocks.set_idle(is_idle);
         }
@@ -420,9 +436,6 @@ impl Source for BpfSource {
         }
         if let Some(happenings) = &mut self.happenings {
             happenings.follow_rates(now_ns());
-            if is_new_second {
-                happenings.follow_hotplug();
-            }
         }
         let ended = self.timeline.take_ended_threads();
         if let Some(Followed { waits, open, .. }) = &mut self.waits {

@@ -1,13 +1,14 @@
 //! The sampling clocks and one side band per online CPU; CPUs can come and go. If only some CPUs
 //! are sampled, the others have no clocks, but a side band: a process can map files on any CPU.
 
-use crate::cpus;
+use crate::cpus::{self, presence::Present};
 use crate::error::Error;
 use crate::events::tick::{self, Pair, Turns};
 use crate::perf_event::Tasks;
 use crate::sideband::bell::Bell;
-use crate::sideband::record::Event;
+use crate::sideband::record::{Event, What};
 use crate::sideband::{self, SideBand};
+use crate::time::now_ns;
 use aya::programs::ProgramFd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -40,6 +41,8 @@ pub struct Clocks {
     only: Option<BTreeSet<u32>>,
     /// Unread records of CPUs that went offline.
     left_behind: Vec<Event>,
+    /// Upper limit of the CPU time, summed over CPUs, for which a CPU was online and not sampled yet.
+    unsampled: Duration,
 }
 
 impl Clocks {
@@ -57,9 +60,10 @@ impl Clocks {
             program,
             only,
             left_behind: Vec::new(),
+            unsampled: Duration::ZERO,
         };
         let online = cpus::online().map_err(Error::Cpus)?;
-        for cpu in online {
+        for &cpu in &online {
             match clocks.open(cpu) {
                 // The CPU went offline after the list was read.
                 Err(Error::PerfEvent { source, .. })
@@ -70,35 +74,47 @@ impl Clocks {
         if clocks.len() == 0 && rate_hz > 0 {
             return Err(Error::NoCpu);
         }
+        // Last, because they are not indispensable: a user's events may lock memory for the rings of
+        // the side bands, and whatever the limit of locked memory adds.
+        online.iter().for_each(|cpu| clocks.open_bell(*cpu));
         Ok(clocks)
     }
 
-    /// Adds and removes CPUs that came online or went offline. If one cannot be opened, the others
-    /// continue; it is tried again at the next call.
-    pub fn follow_hotplug(&mut self) -> Vec<String> {
-        let Ok(online) = cpus::online() else {
-            return Vec::new();
-        };
-        let gone: Vec<u32> = self
-            .cpus
-            .keys()
-            .filter(|cpu| !online.contains(cpu))
-            .copied()
-            .collect();
-        for cpu in gone {
-            if let Some(mut closed) = self.cpus.remove(&cpu) {
-                closed.sideband.drain(&mut self.left_behind);
+    /// Adds and removes CPUs that came online or went offline, or both. One that cannot be opened is
+    /// tried again at the next call.
+    pub fn follow_hotplug(&mut self, present: &Present) {
+        self.cpus.retain(|cpu, opened| {
+            let is_kept = present.keeps_events_of(*cpu);
+            if !is_kept {
+                opened.sideband.drain(&mut self.left_behind);
+            }
+            is_kept
+        });
+        for &cpu in &present.online {
+            if !self.cpus.contains_key(&cpu) {
+                if self.is_sampled(cpu) {
+                    self.unsampled += present.unseen_max;
+                }
+                _ = self.open(cpu);
+                self.open_bell(cpu);
+                // What happened there meanwhile was not reported.
+                self.left_behind.push(Event {
+                    time_ns: now_ns(),
+                    what: What::Lost(0),
+                });
             }
         }
-        let new: Vec<u32> = online
-            .iter()
-            .filter(|cpu| !self.cpus.contains_key(cpu))
-            .copied()
-            .collect();
-        new.into_iter()
-            .filter_map(|cpu| self.open(cpu).err())
-            .map(|e| e.to_string())
-            .collect()
+    }
+
+    /// Returns the upper limit of the CPU time, summed over CPUs, for which a CPU was online and not
+    /// sampled yet.
+    pub fn unsampled(&self) -> Duration {
+        self.unsampled
+    }
+
+    fn is_sampled(&self, cpu: u32) -> bool {
+        let is_wanted = self.only.as_ref().is_none_or(|only| only.contains(&cpu));
+        is_wanted && self.rate_hz > 0
     }
 
     /// Changes the rate, also for CPUs that come later.
@@ -177,20 +193,23 @@ impl Clocks {
     fn open(&mut self, cpu: u32) -> Result<(), Error> {
         let failed = |source: io::Error| Error::PerfEvent { cpu, source };
         let sideband = SideBand::open(Tasks::All, cpu, sideband::RING_BYTES).map_err(failed)?;
-        let is_wanted = self.only.as_ref().is_none_or(|only| only.contains(&cpu));
-        let is_sampled = is_wanted && self.rate_hz > 0;
-        let clocks = if is_sampled {
+        let clocks = if self.is_sampled(cpu) {
             Some(tick::attach(&self.program, cpu, self.rate_hz).map_err(failed)?)
         } else {
             None
         };
-        let bell = Bell::open(cpu).ok();
         let opened = Cpu {
             clocks,
             sideband,
-            bell,
+            bell: None,
         };
         self.cpus.insert(cpu, opened);
         Ok(())
+    }
+
+    fn open_bell(&mut self, cpu: u32) {
+        if let Some(opened) = self.cpus.get_mut(&cpu) {
+            opened.bell = Bell::open(cpu).ok();
+        }
     }
 }

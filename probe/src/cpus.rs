@@ -1,5 +1,7 @@
 //! Which CPUs exist, and which of them are online.
 
+pub mod presence;
+
 use probe_ebpf::limits::CPUS_MAX;
 use std::collections::BTreeSet;
 use std::{fs, io};

@@ -12,7 +12,7 @@ mod waits;
 
 use crate::bpf::Config;
 use crate::clocks::SETTLED_NS;
-use crate::cpus;
+use crate::cpus::{self, presence::Presence};
 use crate::decode;
 use crate::error::Error;
 use crate::events::tick::{Pair, Turns};
@@ -22,6 +22,7 @@ use crate::open_waits::OpenWaits;
 use crate::python::{Python, PythonMaps};
 use crate::ring::Ring;
 use crate::sample::{Batch, Counters};
+use crate::sideband::record::{Event, What};
 use crate::source::{DRAIN, EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{TableMaps, Tables};
 use crate::target::Target;
@@ -60,6 +61,10 @@ pub struct PerfSource {
     lost: u64,
     lost_by_cpu: BTreeMap<u32, u64>,
     undecodable: u64,
+    /// None if single threads are watched: their events survive when a CPU is turned off.
+    presence: Option<Presence>,
+    /// Upper limit of the CPU time, summed over CPUs, for which a CPU was online and not sampled yet.
+    unsampled: Duration,
     target: Target,
     waits: Option<Followed>,
     info: SourceInfo,
@@ -101,6 +106,9 @@ impl PerfSource {
         if matches!(scope, Scope::Threads(_)) {
             allow_many_files();
         }
+        let is_of_threads = matches!(scope, Scope::Threads(_));
+        // Before the clocks: what drops those drops the pulses, too.
+        let presence = (!is_of_threads).then(Presence::begin);
         let mut cpus = Vec::new();
         for &number in &online {
             let rate_hz = config.target.is_on(number).then_some(config.rate_hz);
@@ -119,7 +127,7 @@ impl PerfSource {
             notes.extend(latecomers(&config.target, known));
         }
         let buffers = buffers(&mut cpus);
-        let rate_is_fixed = matches!(scope, Scope::Threads(_)).then_some(RATE_IS_FIXED);
+        let rate_is_fixed = is_of_threads.then_some(RATE_IS_FIXED);
         let mut source = Self {
             cpus,
             scope,
@@ -132,6 +140,8 @@ impl PerfSource {
             lost: 0,
             lost_by_cpu: BTreeMap::new(),
             undecodable: 0,
+            presence,
+            unsampled: Duration::ZERO,
             target: config.target.clone(),
             waits: None,
             info: SourceInfo {
@@ -288,26 +298,31 @@ impl PerfSource {
     /// Opens and closes CPUs that came or went, if all tasks are watched. For single threads the
     /// watched CPUs stay those that existed at the start.
     fn follow_hotplug(&mut self) {
-        let Ok(online) = cpus::online() else {
+        let Some(present) = self.presence.as_mut().and_then(Presence::look) else {
             return;
         };
-        if matches!(self.scope, Scope::Threads(_)) {
-            return;
-        }
         let (offer, rate_hz) = (self.offer, self.info.rate_hz);
-        self.cpus.retain(|cpu| online.contains(&cpu.number()));
-        for number in online {
+        self.cpus
+            .retain(|cpu| present.keeps_events_of(cpu.number()));
+        for &number in &present.online {
             if self.cpus.iter().all(|cpu| cpu.number() != number) {
                 let is_sampled = self.only.as_ref().is_none_or(|only| only.contains(&number));
+                if is_sampled {
+                    self.unsampled += present.unseen_max;
+                }
                 let rate_hz = is_sampled.then_some(rate_hz);
                 // An error is ignored, as it is tried again in a second.
                 self.cpus
                     .extend(Cpu::open(number, &self.scope, rate_hz, offer));
+                // What happened there meanwhile was not reported.
+                self.timeline.events().push(Event {
+                    time_ns: now_ns(),
+                    what: What::Lost(0),
+                });
             }
         }
         if let Some(Followed { waits, scope, .. }) = &mut self.waits {
-            let cpus = self.cpus.iter().map(Cpu::number).collect();
-            waits.follow_hotplug(&cpus, scope);
+            waits.follow_hotplug(&present, scope);
         }
     }
 }
@@ -334,6 +349,7 @@ impl Source for PerfSource {
             events_lost: self.timeline.events_lost(),
             // The time that the kernel spends on its copies is not counted.
             kernel_ns: 0,
+            unsampled_ns: self.unsampled.as_nanos() as u64,
         };
         batch.lost_by_cpu = self
             .lost_by_cpu

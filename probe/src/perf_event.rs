@@ -235,7 +235,7 @@ impl PerfEvent {
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// Returns how often the event has occurred; not for clocks.
+    /// Returns how often the event has occurred; of a clock the nanoseconds that it has counted.
     pub fn count(&self) -> io::Result<u64> {
         let mut bytes = [0u8; 8];
         let read = rustix::io::read(&self.fd, &mut bytes)?;

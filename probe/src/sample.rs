@@ -249,4 +249,7 @@ pub struct Counters {
     pub events_lost: u64,
     /// Nanoseconds spent in the BPF program.
     pub kernel_ns: u64,
+    /// Upper limit of the CPU time, in nanoseconds summed over CPUs, for which a CPU that was turned on
+    /// during the run was not sampled yet.
+    pub unsampled_ns: u64,
 }

@@ -11,6 +11,7 @@ mod counters;
 mod period;
 mod point;
 
+use crate::cpus::presence::Present;
 use crate::error::Error;
 use crate::perf_event::kind;
 use crate::plain::Plain;
@@ -275,10 +276,10 @@ impl Happenings {
         }
     }
 
-    /// Adds and removes CPUs that came online or went offline.
-    pub fn follow_hotplug(&mut self) {
+    /// Adds and removes CPUs that came online or went offline, or both.
+    pub fn follow_hotplug(&mut self, present: &Present) {
         if let Self::Counters(counters) = self {
-            counters.follow_hotplug();
+            counters.follow_hotplug(present);
         }
     }
 }

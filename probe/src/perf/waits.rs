@@ -16,6 +16,7 @@ mod thread;
 
 use super::cpu::Offer;
 use super::scope::Scope;
+use crate::cpus::presence::Present;
 use crate::decode::{RawSample, Record as Decoded};
 use crate::events::wait::{
     EndedThread, Follows, OpenWait, Pace, RawWait, ThreadTotals, WaitCounters, WaitState,
@@ -204,10 +205,10 @@ impl Waits {
     }
 
     /// Opens and closes CPUs that came or went, if all threads are watched.
-    pub fn follow_hotplug(&mut self, online: &BTreeSet<u32>, scope: &Scope) {
+    pub fn follow_hotplug(&mut self, present: &Present, scope: &Scope) {
         self.switches
-            .retain(|switches| online.contains(&switches.cpu()));
-        for cpu in online {
+            .retain(|switches| present.keeps_events_of(switches.cpu()));
+        for cpu in &present.online {
             if self.switches.iter().all(|switches| switches.cpu() != *cpu) {
                 // An error is ignored, as it is tried again in a second.
                 self.switches

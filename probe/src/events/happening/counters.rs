@@ -3,7 +3,7 @@
 
 use super::period::Period;
 use super::{Counter, HappeningMaps};
-use crate::cpus;
+use crate::cpus::{self, presence::Present};
 use crate::error::Error;
 use crate::features;
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags};
@@ -89,19 +89,16 @@ impl Counters {
         }
     }
 
-    /// Adds and removes CPUs that came online or went offline. One that cannot be opened is tried
-    /// again at the next call.
-    pub fn follow_hotplug(&mut self) {
-        let Ok(online) = cpus::online() else {
-            return;
-        };
+    /// Adds and removes CPUs that came online or went offline, or both. One that cannot be opened is
+    /// tried again at the next call.
+    pub fn follow_hotplug(&mut self, present: &Present) {
         let gone = self
             .cpus
-            .extract_if(.., |number, _| !online.contains(number));
+            .extract_if(.., |number, _| !present.keeps_events_of(*number));
         self.gone += gone
             .map(|(_, cpu)| cpu.counted.count().unwrap_or_default())
             .sum::<u64>();
-        for number in online {
+        for &number in &present.online {
             if !self.cpus.contains_key(&number) {
                 _ = self.open(number);
             }
