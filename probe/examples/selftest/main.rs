@@ -6,6 +6,7 @@
 
 mod faults;
 mod own_machine;
+mod rights;
 mod wakers;
 
 use probe::machine::THIS;
@@ -16,6 +17,7 @@ use probe::{
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wakers::Wakers;
 
@@ -26,6 +28,8 @@ const TIME: Duration = Duration::from_secs(3);
 /// a computer, and several seconds if each instruction is emulated. Stacks that wait for a table
 /// are delivered up to 1.5 s later than others.
 const QUIET: Duration = Duration::from_secs(2);
+/// How often a CPU is turned off and on.
+const HOTPLUG_ROUNDS: u32 = 20;
 /// Maximum time until then.
 const WARM_UP_MAX: Duration = Duration::from_secs(60);
 /// The name of a thread that sleeps, and for how long each time.
@@ -33,6 +37,9 @@ const SLEEPER: &str = "sleeper";
 const NAP: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(rights::SAMPLE) {
+        return rights::sample();
+    }
     own_machine::run(test)
 }
 
@@ -65,7 +72,11 @@ fn test() -> ExitCode {
         rate_hz: 199,
         ..Config::default()
     };
-    match by_bpf(&config).and_then(|()| by_perf(&config)) {
+    let rights = |()| rights::check();
+    match by_bpf(&config)
+        .and_then(rights)
+        .and_then(|()| by_perf(&config))
+    {
         Ok(()) => {
             println!("ok");
             ExitCode::SUCCESS
@@ -96,6 +107,7 @@ fn by_bpf(config: &Config) -> Result<(), String> {
         return Err("too much to verify".into());
     }
     watch(&mut source, config.waits)?;
+    turn_off_and_on(&mut source)?;
     drop(source);
     if config.waits {
         faults::check(&config)?;
@@ -112,7 +124,68 @@ fn by_perf(config: &Config) -> Result<(), String> {
     };
     let mut source = PerfSource::start(&config).map_err(|error| error.to_string())?;
     // Waits by perf have a test of their own.
-    watch(&mut source, false)
+    watch(&mut source, false)?;
+    turn_off_and_on(&mut source)
+}
+
+/// Takes the spare CPU out of the machine or puts it back in, if there is one.
+fn set_spare_cpu(is_online: bool) {
+    if let Some(cpu) = own_machine::spare_cpu() {
+        let done = own_machine::set_cpu(cpu, is_online);
+        let state = if is_online { "on" } else { "off" };
+        println!("CPU {cpu} is turned {state}: {done:?}");
+    }
+}
+
+/// Turns the spare CPU off and on again, sooner than a source looks which CPUs there are. Returns an
+/// error if it is not sampled after that.
+fn turn_off_and_on(source: &mut dyn Source) -> Result<(), String> {
+    let Some(cpu) = own_machine::spare_cpu() else {
+        return Ok(());
+    };
+    let failed = |error: std::io::Error| format!("CPU {cpu} cannot be turned off and on: {error}");
+    for _ in 0..HOTPLUG_ROUNDS {
+        own_machine::set_cpu(cpu, false).map_err(failed)?;
+        own_machine::set_cpu(cpu, true).map_err(failed)?;
+        source
+            .poll(Duration::from_millis(50))
+            .map_err(|error| error.to_string())?;
+    }
+    let is_over = AtomicBool::new(false);
+    let samples = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            own_machine::stay_on(cpu)?;
+            while !is_over.load(Ordering::Relaxed) {
+                black_box(descend(DEPTH));
+            }
+            Ok(())
+        });
+        let samples = wait_for_samples(source, cpu);
+        is_over.store(true, Ordering::Relaxed);
+        worker.join().expect("no panic").map_err(failed)?;
+        samples
+    })?;
+    println!(
+        "CPU {cpu} was turned off and on {HOTPLUG_ROUNDS} times, and then had {samples} samples"
+    );
+    match samples {
+        0 => Err("a CPU is not sampled any more".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Polls until there are samples of a CPU. Returns their number, which is 0 if there are none in time.
+fn wait_for_samples(source: &mut dyn Source, cpu: u32) -> Result<usize, String> {
+    let begun = Instant::now();
+    let mut count = 0;
+    while count == 0 && begun.elapsed() < WARM_UP_MAX {
+        let batch = source.poll(Duration::from_millis(50));
+        let batch = batch.map_err(|error| error.to_string())?;
+        let ticks = batch.samples.iter();
+        let ticks = ticks.filter(|sample| sample.event == Event::Tick && sample.cpu == cpu);
+        count = ticks.count();
+    }
+    Ok(count)
 }
 
 fn watch(source: &mut dyn Source, has_waits: bool) -> Result<(), String> {
@@ -132,7 +205,7 @@ fn watch(source: &mut dyn Source, has_waits: bool) -> Result<(), String> {
         let is_middle = (TIME / 3..TIME / 3 * 2).contains(&begun.elapsed());
         if all_cpus == is_middle {
             all_cpus = !is_middle;
-            own_machine::set_last_cpu(all_cpus);
+            set_spare_cpu(all_cpus);
         }
         let batch = source
             .poll(Duration::from_millis(50))

@@ -30,8 +30,7 @@ pub fn run(work: impl FnOnce() -> ExitCode) -> ExitCode {
             println!("{kind} at {path}: {error}");
         }
     }
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    println!("\nselftest runs on {}", release.trim());
+    println!("\nselftest runs on {}", release_words().trim());
     let code = work();
     println!("{ENDED} {}", u8::from(code != ExitCode::SUCCESS));
     // SAFETY: system calls without memory. The output is already on the console.
@@ -40,6 +39,18 @@ pub fn run(work: impl FnOnce() -> ExitCode) -> ExitCode {
         libc::reboot(libc::RB_POWER_OFF);
     }
     code
+}
+
+fn release_words() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()
+}
+
+/// The first two numbers of the kernel's release.
+pub fn release() -> (u32, u32) {
+    let words = release_words();
+    let mut numbers = words.split('.').map(|number| number.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next())
 }
 
 /// Whether this is the first program of a machine, which may change everything.
@@ -83,16 +94,24 @@ pub fn connect_to_itself() -> io::Result<()> {
     }
 }
 
-/// Takes the last CPU out of the machine or puts it back in. Does nothing on a machine with fewer
+/// Returns the last CPU, which may be taken out of the machine. Returns None on a machine with fewer
 /// than four CPUs, or if this is not the machine's first program.
-pub fn set_last_cpu(is_online: bool) {
+pub fn spare_cpu() -> Option<u32> {
     let count = fs::read_to_string("/sys/devices/system/cpu/present").unwrap_or_default();
     let last = count.trim().rsplit('-').next().unwrap_or_default();
-    if !is_ours() || !last.parse::<u32>().is_ok_and(|last| last >= 3) {
-        return;
-    }
-    let switch = format!("/sys/devices/system/cpu/cpu{last}/online");
-    let done = fs::write(switch, if is_online { "1" } else { "0" });
-    let state = if is_online { "on" } else { "off" };
-    println!("CPU {last} is turned {state}: {done:?}");
+    let last = last.parse().ok().filter(|last| *last >= 3);
+    last.filter(|_| is_ours())
+}
+
+/// Takes a CPU out of the machine or puts it back in.
+pub fn set_cpu(cpu: u32, is_online: bool) -> io::Result<()> {
+    let switch = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    fs::write(switch, if is_online { "1" } else { "0" })
+}
+
+/// Makes this thread run on one CPU only.
+pub fn stay_on(cpu: u32) -> io::Result<()> {
+    let mut cpus = rustix::thread::CpuSet::new();
+    cpus.set(cpu as usize);
+    Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
