@@ -52,6 +52,42 @@ impl Avoided {
     pub fn all(&self) -> impl Iterator<Item = Blocker> {
         self.0.iter().map(|entry| entry.place)
     }
+
+    /// Returns a sentence about each file system, and one about all processes.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut pids = Vec::new();
+        for place in self.all() {
+            match place {
+                Blocker::FileSystem(major, minor) => notes.push(format!(
+                    "the file system with device {major}:{minor} does not answer: what is on it has \
+                     no names"
+                )),
+                Blocker::Process(pid) => pids.push(pid.to_string()),
+            }
+        }
+        notes.extend(unread(&pids));
+        notes
+    }
+}
+
+/// Says of which processes the memory could not be read in time, and names the first of them.
+fn unread(pids: &[String]) -> Option<String> {
+    let words = match pids {
+        [] => return None,
+        [pid] => format!("process {pid} could not be read in time: functions may lack names"),
+        [a, b] => {
+            format!("processes {a} and {b} could not be read in time: functions may lack names")
+        }
+        [a, b, c] => format!(
+            "processes {a}, {b} and {c} could not be read in time: functions may lack names"
+        ),
+        [a, b, others @ ..] => format!(
+            "processes {a}, {b} and {} others could not be read in time: functions may lack names",
+            others.len()
+        ),
+    };
+    Some(format!("the memory of {words}"))
 }
 
 #[cfg(test)]
@@ -81,5 +117,33 @@ mod tests {
         }
         assert_eq!(avoided.all().count(), PLACES_MAX);
         assert_eq!(avoided.all().next(), Some(Blocker::Process(1)));
+    }
+
+    #[test]
+    fn many_processes_are_one_note() {
+        let mut avoided = Avoided::default();
+        let mut notes = Vec::new();
+        for pid in 1..=5 {
+            avoided.add(Blocker::Process(pid), Instant::now());
+            notes.push(avoided.notes());
+        }
+        assert_eq!(
+            notes[0],
+            ["the memory of process 1 could not be read in time: functions may lack names"]
+        );
+        assert_eq!(
+            notes[2],
+            [
+                "the memory of processes 1, 2 and 3 could not be read in time: functions may lack names"
+            ]
+        );
+        assert_eq!(
+            notes[4],
+            [
+                "the memory of processes 1, 2 and 3 others could not be read in time: functions may lack names"
+            ]
+        );
+        avoided.add(Blocker::FileSystem(0, 39), Instant::now());
+        assert_eq!(avoided.notes().len(), 2);
     }
 }

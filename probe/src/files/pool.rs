@@ -106,21 +106,13 @@ impl Pool {
     /// Returns sentences about what did not answer or could not be unpacked.
     pub fn notes(&self) -> Vec<String> {
         let state = self.state();
-        let sentence = |place| match place {
-            Blocker::FileSystem(major, minor) => format!(
-                "the file system with device {major}:{minor} does not answer: what is on it has no names"
-            ),
-            Blocker::Process(pid) => {
-                format!("the memory of process {pid} could not be read in time")
-            }
-        };
         let packed = (state.packed > 0).then(|| {
             format!(
                 "{} compressed symbol tables were left alone: damaged, larger than 64 MB, or out of memory",
                 state.packed
             )
         });
-        state.avoided.all().map(sentence).chain(packed).collect()
+        state.avoided.notes().into_iter().chain(packed).collect()
     }
 
     /// Returns how far a reader is confined; `None` if there can be no reader, or it cannot be
