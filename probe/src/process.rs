@@ -1,6 +1,8 @@
 //! The processes of the machine and their mappings, kept current by the side band, so that an
 //! address is looked up in the mappings as they were at its time.
 
+mod kept;
+
 use crate::ids::{ModuleId, ProcessId};
 use crate::lineage::Lineages;
 use crate::mappings::{Backing, MAPPINGS_MAX, Mapping, Mappings};
@@ -45,6 +47,10 @@ const PREPARED_MAX: usize = 256;
 /// For how long a note counts a process whose mappings are read later, after that was last put off.
 const LEFT_NS: u64 = 10_000_000_000;
 
+/// How often it is looked whether too many mappings are kept of all processes. A user can make a look
+/// take milliseconds.
+const ROOM_NS: u64 = 3_000_000_000;
+
 /// Number of executable mappings of which most processes have fewer.
 const LINES_USUAL: u64 = 512;
 
@@ -66,6 +72,8 @@ pub struct ProcessTable {
     ends: HashMap<u32, u64>,
     /// Until when all processes are looked for, because some ends were not reported.
     doubted_until_ns: u64,
+    /// When it is next looked whether too many mappings are kept of all processes.
+    room_due_ns: u64,
     /// Maximum number of mappings that are kept of one process.
     mappings_max: usize,
     /// The modules of all mappings.
@@ -97,6 +105,8 @@ pub struct Process {
     /// When it was last left for later, as too much was read of its user's processes; `None` if its
     /// mappings are known.
     left_for_later_ns: Option<u64>,
+    /// When its mappings were given up, as too many were kept of all processes; 0 if never.
+    given_up_ns: u64,
     /// Its owner, as far as it is known: read when the process is first sampled, unless it has
     /// ended by then.
     owner: Owner,
@@ -119,6 +129,7 @@ impl ProcessTable {
             scans: Scans::default(),
             ends: HashMap::new(),
             doubted_until_ns: 0,
+            room_due_ns: 0,
             mappings_max: MAPPINGS_MAX,
             modules: Modules::new(),
             lineages: Lineages::default(),
@@ -248,15 +259,20 @@ impl ProcessTable {
 
     /// Reads the mappings again, if that was not done just before. Returns whether it was done.
     pub fn rescan(&mut self, pid: u32, now_ns: u64) -> bool {
-        let recently = |process: &Process| {
-            let patience_ns = if process.mappings.is_cut() {
+        let recently = |process: &&mut Process| {
+            let patience_ns = if process.mappings.is_cut() || process.given_up_ns > 0 {
                 RESCAN_CUT_NS
             } else {
                 RESCAN_NS
             };
-            now_ns.saturating_sub(process.scanned_ns) < patience_ns
+            let known_ns = process.scanned_ns.max(process.given_up_ns);
+            now_ns.saturating_sub(known_ns) < patience_ns
         };
-        if self.by_pid.get(&pid).is_some_and(recently) {
+        if let Some(process) = self.by_pid.get_mut(&pid).filter(recently) {
+            // It is put off once more.
+            if let Some(left_ns) = &mut process.left_for_later_ns {
+                *left_ns = now_ns;
+            }
             return false;
         }
         self.scan_in_turn(pid, now_ns)
@@ -302,7 +318,7 @@ impl ProcessTable {
                 Err(_) => return,
             },
         };
-        if process.mappings.iter().len() == 0 {
+        if process.mappings.is_empty() {
             process.left_for_later_ns = Some(now_ns);
         }
     }
@@ -369,6 +385,7 @@ impl ProcessTable {
         process.may_open = may_open;
         process.scanned_ns = now_ns;
         process.left_for_later_ns = None;
+        process.given_up_ns = 0;
         lines
     }
 
@@ -386,6 +403,7 @@ impl ProcessTable {
     /// a second.
     pub fn sweep(&mut self, now_ns: u64) -> Vec<u32> {
         self.end_those_missing(now_ns);
+        self.make_room(now_ns);
         let modules = &mut self.modules;
         let gone = self.by_pid.extract_if(|_, process| {
             process
@@ -397,6 +415,29 @@ impl ProcessTable {
             pid
         });
         forgotten.collect()
+    }
+
+    /// Gives up the mappings of some processes if too many are kept of all together. They are read
+    /// again when the processes are sampled.
+    fn make_room(&mut self, now_ns: u64) {
+        let max = kept::kept_max(self.mappings_max, MAPPINGS_MAX);
+        if now_ns < self.room_due_ns {
+            return;
+        }
+        self.room_due_ns = now_ns.saturating_add(ROOM_NS);
+        let processes = self.by_pid.iter();
+        let mut processes: Vec<_> = processes
+            .map(|(pid, process)| (*pid, process.user(), &*process.mappings))
+            .collect();
+        processes.sort_unstable_by_key(|(pid, ..)| *pid);
+        for pid in kept::given_up(processes.into_iter(), max) {
+            if let Some(process) = self.by_pid.get_mut(&pid) {
+                process.mappings = Arc::default();
+                process.given_up_ns = now_ns;
+                // Nothing is said of it before it is sampled.
+                process.left_for_later_ns = Some(0);
+            }
+        }
     }
 
     /// Records the end of processes whose end is not reported: of those that had samples after
@@ -491,6 +532,8 @@ impl ProcessTable {
         if let Some(parent) = parent {
             child.comm = parent.comm.clone();
             child.mappings = parent.mappings.clone();
+            child.left_for_later_ns = parent.left_for_later_ns;
+            child.given_up_ns = parent.given_up_ns;
             child.owner = parent.owner.clone();
             child.owner.started_unix_ms = None;
         }
@@ -524,6 +567,7 @@ impl ProcessTable {
         if exec {
             process.is_headless = false;
             process.left_for_later_ns = None;
+            process.given_up_ns = 0;
             process.mappings = Arc::default();
             process.may_open = FILES_MAX;
             process.execs = process.execs.wrapping_add(1);
@@ -640,6 +684,7 @@ impl Process {
             may_open: FILES_MAX,
             scanned_ns: 0,
             left_for_later_ns: None,
+            given_up_ns: 0,
             owner: Owner::default(),
             has_owner: false,
             title_due_ns: 0,
@@ -789,7 +834,7 @@ mod tests {
         let later_ns = 1 << 40;
         assert!(table.rescan(pid, later_ns));
         assert!(!table.by_pid[&pid].is_left_for_later());
-        assert!(table.mapped(pid).unwrap().iter().len() > 0);
+        assert!(!table.mapped(pid).unwrap().is_empty());
         // What is known of its mappings stays in use.
         table.scans.took(USER, 1 << 20, Duration::ZERO, later_ns);
         assert!(!table.rescan(pid, later_ns + RESCAN_NS));

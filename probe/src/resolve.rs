@@ -64,19 +64,22 @@ impl Resolver {
         let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
         let (id, user, has_execed) = (process.id, process.user(), process.has_execed());
         let mut mappings = process.mappings.clone();
-        let mut over_share = process.is_left_for_later();
+        let is_left = process.is_left_for_later();
+        let mut over_share = is_left;
         if outside {
             mappings = Arc::default();
         }
         let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
         // During exec the registers are those of the old program.
         let in_exec = !outside
+            && !is_left
             && is_lost(&mappings)
             && !raw.kernel.is_empty()
             && (has_execed || self.exec.is_in(&raw.kernel));
         // The interrupted address must be mapped: if it is not found, an event was missed, and
-        // /proc still has the mapping if the process lives.
-        if is_lost(&mappings) && !in_exec && !outside {
+        // /proc still has the mapping if the process lives. Of a process that was left for later only
+        // what it has mapped since then is known.
+        if (is_left || is_lost(&mappings)) && !in_exec && !outside {
             processes.rescan(raw.tgid, now_ns);
             let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
             mappings = process.mappings.clone();

@@ -372,7 +372,7 @@ impl Unwinding {
         if !self.is_search_due(pid, mappings, now_ns) {
             return;
         }
-        if mappings.iter().len() > HURRIED_ALWAYS {
+        if mappings.len() > HURRIED_ALWAYS {
             self.hurried.insert(pid, now_ns + HURRY_NS);
         }
         let is_unknown = |file: &ModuleId| self.unknown.contains_key(file);
@@ -390,7 +390,7 @@ impl Unwinding {
     /// many, that is not done at each sample.
     fn is_search_due(&self, pid: u32, mappings: &Mappings, now_ns: u64) -> bool {
         let due_ns = self.hurried.get(&pid);
-        mappings.iter().len() <= HURRIED_ALWAYS || due_ns.is_none_or(|due_ns| now_ns >= *due_ns)
+        mappings.len() <= HURRIED_ALWAYS || due_ns.is_none_or(|due_ns| now_ns >= *due_ns)
     }
 
     /// Holds a sample until it can be walked.
@@ -550,7 +550,7 @@ impl Unwinding {
             let mapping = mappings.get(number - 1);
             mapping.is_some_and(|mapping| mapping.end > i64::MAX as u64)
         };
-        let all = mappings.iter().len();
+        let all = mappings.len();
         let of_kernel = (1..=all).rev().take_while(is_of_kernel).count();
         ByTables {
             mappings,

@@ -122,6 +122,13 @@ impl Account {
                 self.counters.events_lost
             ));
         }
+        if self.counters.unsampled_ns > 0 {
+            notes.push(format!(
+                "CPUs were turned on during the run, or the machine was suspended: up to {:.1} s of their \
+                 time is missing, before that was noticed",
+                self.counters.unsampled_ns as f64 / 1e9
+            ));
+        }
         let tables = &self.tables;
         if tables.files_without_room > 0 {
             notes.push(format!(
@@ -153,8 +160,8 @@ fn told(user: &str, over: OverShare) -> String {
             processes(count)
         ),
         Scarce::Scans => format!(
-            "{} of {user} are read later, so their stacks are cut: together they map more code \
-             than is read in a second",
+            "the mappings of {} of {user} are not known now, so their stacks are cut: together they map \
+             more code than is read in a second, or than is kept",
             processes(count)
         ),
         Scarce::Tables => format!(
