@@ -33,6 +33,7 @@ sys.path[:0] = [str(HERE / "lean"), str(HERE)]
 import growth as grown  # noqa: E402
 import loads  # noqa: E402
 import peers  # noqa: E402
+import stacks  # noqa: E402
 import symbolizers  # noqa: E402
 from watch import Watched  # noqa: E402
 
@@ -138,6 +139,42 @@ def bpf(number):
             for tool, command in turned(peers.commands(), number):
                 if measured := peers.cost(command):
                     keep("bpf", name, tool, {"ns a sample": measured[0]})
+
+
+def whole(number):
+    """how many stacks are whole, and how many of their frames have a name, of 8 s at 99 Hz"""
+    with tempfile.TemporaryDirectory() as folder:
+        out = f"{folder}/out"
+        for row, load in loads.DEEP_AND_FLAT.items():
+            with load():
+                for name, command, read in turned(recorders(out), number):
+                    # New programs have been seen, and interpreters have compiled what is hot.
+                    time.sleep(2)
+                    subprocess.run(list(map(str, command)), stdout=open(f"{out}.said", "w"), stderr=subprocess.DEVNULL)
+                    keep("whole", row, name, stacks.count(read(out)).values())
+                    for left in Path(folder).glob("out*"):
+                        left.unlink()
+
+
+def recorders(out):
+    """Those that record the whole machine for 8 s: name, command, and what reads the stacks that it has written."""
+    for name, program in proftops():
+        def read(out, program=program):
+            export = [program, "export", "--format", "folded", out, "-"]
+            folded = subprocess.run(export, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            return stacks.of_folded(folded.stdout, "proftop")
+        yield name, [program, "record", "-F", 99, "-d", "8s", "-o", out], read
+    if perf := peer("perf"):
+        for how in ("fp", "dwarf"):
+            yield f"perf record, {how}", [perf, "record", "-q", "-a", "-F", 99, "-e", "cpu-clock", "--call-graph", how,
+                                          "-o", out, "--", "sleep", 8], lambda out: stacks.of_perf(out, "perf")
+    if bpftrace := peer("bpftrace"):
+        count = "profile:hz:99 { @[comm, ustack(perf)] = count(); }"
+        yield "bpftrace", ["timeout", "-s", "INT", 9, bpftrace, "-e", count], lambda out: stacks.of_bpftrace(
+            Path(f"{out}.said").read_text(errors="replace"), "bpftrace")
+    if probee := peer("probee"):
+        yield "profile-bee", [probee, "--dwarf", "true", "-f", 99, "-t", 8_000, "-o", f"{out}.folded"], lambda out: stacks.of_folded(
+            Path(f"{out}.folded").read_text(errors="replace"), "probee")
 
 
 def record(number):
@@ -292,7 +329,7 @@ def table():
                   f"({values[0]:.3g} to {values[-1]:.3g}) | {times} | {len(values)} |")
 
 
-USUAL = (busy, idle, one, bpf, record, start, addresses, slow)
+USUAL = (busy, idle, one, bpf, whole, record, start, addresses, slow)
 PARTS = {each.__name__: each for each in (*USUAL, growth)}
 
 
