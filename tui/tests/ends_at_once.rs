@@ -137,6 +137,22 @@ fn a_closed_pipe_ends_what_has_nothing_to_say_yet() {
     }
 }
 
+/// A trace prints what it has found at its end only.
+#[test]
+fn a_closed_pipe_ends_a_trace() {
+    if !can_sample() {
+        return;
+    }
+    let burn = common::burning(1);
+    let pid = burn.pid().to_string();
+    // It is not called any more: the probe costs nothing, and the trace goes on.
+    let mut command = proftop(&["trace", "-p", &pid, "-d", "600", "burn::main"]);
+    let mut process = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
+    drop(process.stdout.take());
+    let status = ended(&mut process);
+    assert!(matches!(status.code(), Some(0 | 5)), "{status}");
+}
+
 /// The reader stops reading, as `less` does on its first page.
 #[test]
 fn a_reader_that_does_not_read_keeps_nobody() {

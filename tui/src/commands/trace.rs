@@ -17,12 +17,14 @@ use super::reach::{self, probe_target};
 use super::run_command::{CommandWatch, Signals, exit};
 use crate::cli::{Config, TraceConfig};
 use crate::failure::{Exit, Failure};
-use crate::stderr;
+use crate::{reader, stderr};
 use callers::Callers;
 use probe::{BpfSource, Source as _};
 use profile::TimeRange;
 use recording::Recording;
 use report::Manner;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 use watch::Watch;
 
@@ -73,7 +75,9 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     let (mut callers, mut judged, mut looked) = (Callers::default(), begun, begun);
     let mut kept = begun;
     let mut how = None;
-    while Instant::now() < end && how.is_none() && watch.has_probes() {
+    // What is found is printed at the end: until then no write fails if nothing reads it any more.
+    let is_read = || !reader::is_gone(io::stdout().as_fd());
+    while Instant::now() < end && how.is_none() && watch.has_probes() && is_read() {
         let batch = source
             .poll(TURN)
             .map_err(|error| Failure::failed(error.to_string()))?;
