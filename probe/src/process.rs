@@ -102,8 +102,8 @@ pub struct Process {
     may_open: usize,
     /// When /proc was read: earlier events are already contained in the result.
     scanned_ns: u64,
-    /// When it was last left for later, as too much was read of its user's processes; `None` if its
-    /// mappings are known.
+    /// When it was last left for later, as too much was read of its user's processes, or its mappings
+    /// were given up; `None` if they are known.
     left_for_later_ns: Option<u64>,
     /// When its mappings were given up, as too many were kept of all processes; 0 if never.
     given_up_ns: u64,
@@ -420,11 +420,15 @@ impl ProcessTable {
     /// Gives up the mappings of some processes if too many are kept of all together. They are read
     /// again when the processes are sampled.
     fn make_room(&mut self, now_ns: u64) {
-        let max = kept::kept_max(self.mappings_max, MAPPINGS_MAX);
         if now_ns < self.room_due_ns {
             return;
         }
         self.room_due_ns = now_ns.saturating_add(ROOM_NS);
+        let max = kept::kept_max(self.mappings_max, MAPPINGS_MAX);
+        let lengths = self.by_pid.values().map(|process| process.mappings.len());
+        if lengths.sum::<usize>() <= max {
+            return;
+        }
         let processes = self.by_pid.iter();
         let mut processes: Vec<_> = processes
             .map(|(pid, process)| (*pid, process.user(), &*process.mappings))
@@ -692,7 +696,8 @@ impl Process {
         }
     }
 
-    /// Whether its mappings are read later, because too much was read of its user's processes.
+    /// Whether its mappings are read later, because too much was read of its user's processes or kept of
+    /// all.
     pub fn is_left_for_later(&self) -> bool {
         self.left_for_later_ns.is_some()
     }

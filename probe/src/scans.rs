@@ -4,6 +4,7 @@
 //! milliseconds, and several times as long on a busy machine; meanwhile the ring fills with the
 //! samples of everybody else.
 
+use crate::shares::ROOT;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -17,9 +18,6 @@ const LINES_A_SECOND: u64 = 16_384;
 /// How long a turn of the sampler may take to read one user's processes, as each may delay it. The
 /// rest is read in the next turn.
 const IN_TURN: Duration = Duration::from_millis(100);
-
-/// The user whose processes are always read, as they could do worse anyway.
-const ROOT: u32 = 0;
 
 /// What was read of the processes of each user.
 #[derive(Debug, Default)]

@@ -21,6 +21,9 @@ pub const SHARES: usize = 8;
 /// The user to whom work and memory is charged if the user is unknown.
 pub const NOBODY: u32 = u32::MAX;
 
+/// The user who is not held to shares, or last: root could do worse anyway.
+pub const ROOT: u32 = 0;
+
 /// A user for whom something is left out: a share is used up, or a process has more than is kept of
 /// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

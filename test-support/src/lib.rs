@@ -5,6 +5,7 @@
 //! - [`run_tool`], [`compile`]: run programs of the machine, which may be missing
 //! - [`copy_program`]: makes a copy that can be run at once
 //! - [`assert_all_listed`]: checks that no file of tests is forgotten if one program has several
+//! - [`become_other_user`]: makes a process one of a user other than root
 //! - [`cases`]: the number of random inputs for a property
 //! - [`Random`]: numbers that look random and are the same in every run
 //! - [`Scratch`]: a directory that is removed with everything in it
@@ -16,6 +17,7 @@
 mod cases;
 mod killing;
 mod listed;
+mod other_user;
 mod process;
 mod pythons;
 mod random;
@@ -27,6 +29,7 @@ mod wait;
 pub use cases::cases;
 pub use killing::{WhileKilled, work_while_killed};
 pub use listed::assert_all_listed;
+pub use other_user::{OTHER_USER, become_other_user};
 pub use process::{Process, behind_others};
 pub use pythons::{NO_PYTHON, pythons};
 pub use random::Random;

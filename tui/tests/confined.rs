@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use test_support::{wait_for, wait_until};
+use test_support::{OTHER_USER, wait_for, wait_until};
 
 const DAC_OVERRIDE: u64 = 1 << 1;
 const DAC_READ_SEARCH: u64 = 1 << 2;
@@ -406,15 +406,12 @@ fn a_baseline_is_read_without_rights_and_its_reader_is_a_sentence() {
     );
 }
 
-/// A user whose account does not exist.
-const UID: u32 = 4_242_424;
-
 #[test]
 fn a_recording_on_the_screen_has_the_rights_of_the_user() {
     if !test_support::is_root_or_skip("only root can be called by another user") {
         return;
     }
-    for user in [UID, 0] {
+    for user in [OTHER_USER, 0] {
         let mut terminal = Pty::open(80, 24);
         let mut command = proftop(&["open", "../assets/demo.pft"]);
         command.env("TERM", "xterm-256color");
@@ -448,8 +445,8 @@ fn addresses_are_looked_up_with_the_rights_of_the_user() {
     let own = std::process::id().to_string();
     for args in [&["symbolize", "/bin/sh"][..], &["symbolize", "-p", &own]] {
         let mut command = proftop(args);
-        command.env("SUDO_UID", UID.to_string());
-        command.env("SUDO_GID", UID.to_string());
+        command.env("SUDO_UID", OTHER_USER.to_string());
+        command.env("SUDO_GID", OTHER_USER.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("it starts");
         wait_until("one that is confined", || {
@@ -457,7 +454,7 @@ fn addresses_are_looked_up_with_the_rights_of_the_user() {
         });
         for status in threads(process.id()).into_values().flatten() {
             let users: Vec<_> = status.field("Uid:").split_whitespace().collect();
-            assert_eq!(users, vec![UID.to_string(); 4], "{status:?}");
+            assert_eq!(users, vec![OTHER_USER.to_string(); 4], "{status:?}");
             assert_eq!(status.permitted(), 0, "{status:?}");
         }
         drop(process.stdin.take());

@@ -10,10 +10,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
-use test_support::{cases, is_root_or_skip, skip};
+use test_support::{OTHER_USER, cases, is_root_or_skip, skip};
 
-/// No account has this number.
-const UID: u32 = 4_242_424;
 const OTHER_UID: u32 = 4_242_500;
 
 /// A user's folder, and one of root's beside it.
@@ -38,7 +36,7 @@ impl World {
         for folder in [&own, &roots] {
             fs::create_dir(folder).unwrap();
         }
-        chown(&own, Some(UID), Some(UID)).unwrap();
+        chown(&own, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
         let secret = roots.join("secret");
         fs::write(&secret, "root's").unwrap();
         fs::set_permissions(&secret, Permissions::from_mode(0o644)).unwrap();
@@ -57,8 +55,8 @@ impl World {
     /// Returns the command of proftop as sudo starts it.
     fn proftop(&self, args: &[&str]) -> Command {
         let mut command = proftop(args);
-        command.env("SUDO_UID", UID.to_string());
-        command.env("SUDO_GID", UID.to_string());
+        command.env("SUDO_UID", OTHER_USER.to_string());
+        command.env("SUDO_GID", OTHER_USER.to_string());
         command
     }
 
@@ -332,7 +330,7 @@ fn while_swapped(world: &World, name: &str, work: impl FnOnce(&Path)) {
     let path = |kind: &str| world.own.join(format!("{kind} {name}"));
     let (at, link) = (path("at"), path("link"));
     fs::create_dir(&at).unwrap();
-    chown(&at, Some(UID), Some(UID)).unwrap();
+    chown(&at, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     symlink(&world.roots, &link).unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -419,7 +417,7 @@ fn a_configuration_is_read_and_made_with_the_users_rights() {
         let output = run(init.env("PROFTOP_CONFIG", &place));
         assert_eq!(output.status.success(), is_new);
         if is_new {
-            assert_eq!(fs::metadata(&place).unwrap().uid(), UID);
+            assert_eq!(fs::metadata(&place).unwrap().uid(), OTHER_USER);
         }
     }
     assert_eq!(world.roots(), before);
@@ -431,7 +429,7 @@ fn what_is_the_users_own_works_as_ever() {
     let path = world.own.join("out");
     assert!(world.export(&path).status.success());
     let about = fs::metadata(&path).unwrap();
-    assert_eq!((about.uid(), about.gid()), (UID, UID));
+    assert_eq!((about.uid(), about.gid()), (OTHER_USER, OTHER_USER));
     assert!(about.len() > 0);
 
     // The file's other name keeps its content, and its permissions stay.
@@ -444,7 +442,7 @@ fn what_is_the_users_own_works_as_ever() {
     let about = fs::metadata(&path).unwrap();
     assert_eq!(
         (about.uid(), about.mode() & 0o777, about.nlink()),
-        (UID, 0o640, 1)
+        (OTHER_USER, 0o640, 1)
     );
     assert_eq!(fs::read_dir(&world.own).unwrap().count(), 2, "nothing else");
 
@@ -453,7 +451,7 @@ fn what_is_the_users_own_works_as_ever() {
     chown(&path, Some(OTHER_UID), None).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
     assert!(world.export(&path).status.success());
-    assert_eq!(fs::metadata(&path).unwrap().uid(), UID);
+    assert_eq!(fs::metadata(&path).unwrap().uid(), OTHER_USER);
 }
 
 #[test]
@@ -480,7 +478,7 @@ fn pipes_and_terminals_are_written_to() {
             .unwrap()
             .success()
     );
-    chown(&pipe, Some(UID), Some(UID)).unwrap();
+    chown(&pipe, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     // The reader waits for a writer.
     let reader = std::thread::spawn({
         let pipe = pipe.clone();

@@ -2,7 +2,6 @@
 
 use crate::common;
 use crate::waits::{check_sums, function, locks, report};
-use crate::without_root::{UID, become_user};
 
 use common::tmux::Terminal;
 use common::{PROFTOP, can_sample, list, number, proftop, run, text};
@@ -13,7 +12,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use test_support::{compile, copy_program, is_root_or_skip, skip};
+use test_support::{OTHER_USER, become_other_user, compile, copy_program, is_root_or_skip, skip};
 
 /// A folder of the user without rights, with a copy of proftop and a program in it.
 struct Home {
@@ -25,7 +24,7 @@ impl Home {
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let may_all = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755));
-        chown(folder.path(), Some(UID), Some(UID)).unwrap();
+        chown(folder.path(), Some(OTHER_USER), Some(OTHER_USER)).unwrap();
         may_all(folder.path()).unwrap();
         let copy = folder.path().join("proftop");
         copy_program(PROFTOP, &copy);
@@ -45,7 +44,7 @@ impl Home {
             command.env(variable, "/dev/null");
         }
         // SAFETY: between fork and exec there are system calls only.
-        unsafe { command.pre_exec(|| become_user(CapabilitySet::empty())) };
+        unsafe { command.pre_exec(|| become_other_user(CapabilitySet::empty())) };
         command
     }
 }

@@ -5,19 +5,16 @@ use crate::common;
 
 use common::dialog::Dialog;
 use common::{PROFTOP, can_sample, reports_until, run, side_by_side, text};
-use rustix::process::{Gid, Uid};
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::thread::CapabilitySet;
 use serde_json::Value;
 use std::fs::{self, Permissions};
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use test_support::{Process, compile, copy_program, is_root_or_skip, skip, wait_until};
-
-/// No account has this number.
-pub const UID: u32 = 4_242_424;
+use test_support::{
+    Process, become_other_user, compile, copy_program, is_root_or_skip, skip, wait_until,
+};
 
 /// The capabilities to sample everything, and to name all of it.
 const ALL: CapabilitySet = CapabilitySet::BPF
@@ -170,7 +167,7 @@ impl Scene {
             command.env(variable, "/dev/null");
         }
         // SAFETY: between fork and exec there are system calls only.
-        unsafe { command.pre_exec(move || become_user(capabilities)) };
+        unsafe { command.pre_exec(move || become_other_user(capabilities)) };
         command
     }
 
@@ -178,25 +175,6 @@ impl Scene {
     fn pids(&self) -> String {
         format!("{},{}", self.of_root.pid(), self.with_deleted.pid())
     }
-}
-
-/// Makes the calling process one of another user with these capabilities.
-pub fn become_user(capabilities: CapabilitySet) -> io::Result<()> {
-    rustix::thread::set_keep_capabilities(true)?;
-    rustix::thread::set_thread_groups(&[])?;
-    let (user, group) = (Uid::from_raw(UID), Gid::from_raw(UID));
-    rustix::thread::set_thread_res_gid(group, group, group)?;
-    rustix::thread::set_thread_res_uid(user, user, user)?;
-    let sets = CapabilitySets {
-        effective: capabilities,
-        permitted: capabilities,
-        inheritable: capabilities,
-    };
-    rustix::thread::set_capabilities(None, sets)?;
-    for capability in capabilities.iter() {
-        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
-    }
-    Ok(())
 }
 
 /// Returns the findings of `doctor` that are not good, without those about the terminal.

@@ -28,13 +28,13 @@ const TIME: Duration = Duration::from_secs(3);
 /// a computer, and several seconds if each instruction is emulated. Stacks that wait for a table
 /// are delivered up to 1.5 s later than others.
 const QUIET: Duration = Duration::from_secs(2);
-/// How often a CPU is turned off and on.
-const HOTPLUG_ROUNDS: u32 = 20;
 /// Maximum time until then.
 const WARM_UP_MAX: Duration = Duration::from_secs(60);
 /// The name of a thread that sleeps, and for how long each time.
 const SLEEPER: &str = "sleeper";
 const NAP: Duration = Duration::from_millis(50);
+/// How often a CPU is turned off and on.
+const HOTPLUG_ROUNDS: u32 = 20;
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(rights::SAMPLE) {
@@ -72,9 +72,8 @@ fn test() -> ExitCode {
         rate_hz: 199,
         ..Config::default()
     };
-    let rights = |()| rights::check();
     match by_bpf(&config)
-        .and_then(rights)
+        .and_then(|()| rights::check())
         .and_then(|()| by_perf(&config))
     {
         Ok(()) => {

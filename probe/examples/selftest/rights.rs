@@ -4,18 +4,17 @@
 
 use super::own_machine;
 use probe::{BpfSource, Config, Source as _, Target};
-use rustix::process::{Gid, Resource, Rlimit, Uid, setrlimit};
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
+use test_support::become_other_user;
 
 /// The argument that makes this program sample as it was started.
 pub const SAMPLE: &str = "sample";
 
-/// No account has this number.
-const USER: u32 = 4_242_424;
 /// The capabilities without which BPF cannot sample. Those of docs/security.md for files and names
 /// are left out.
 const NEEDED: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
@@ -50,27 +49,14 @@ pub fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the calling process one of that user.
+/// Makes the calling process one of that user, with the usual limit of locked memory.
 fn become_user(capabilities: CapabilitySet) -> io::Result<()> {
     let locked = Rlimit {
         current: Some(LOCKED_BYTES),
         maximum: Some(LOCKED_BYTES),
     };
     setrlimit(Resource::Memlock, locked)?;
-    rustix::thread::set_keep_capabilities(true)?;
-    let (user, group) = (Uid::from_raw(USER), Gid::from_raw(USER));
-    rustix::thread::set_thread_res_gid(group, group, group)?;
-    rustix::thread::set_thread_res_uid(user, user, user)?;
-    let sets = CapabilitySets {
-        effective: capabilities,
-        permitted: capabilities,
-        inheritable: capabilities,
-    };
-    rustix::thread::set_capabilities(None, sets)?;
-    for capability in capabilities.iter() {
-        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
-    }
-    Ok(())
+    become_other_user(capabilities)
 }
 
 /// Samples this process by BPF until there is a sample.

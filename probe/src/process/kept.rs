@@ -2,7 +2,7 @@
 //! that each map as much as is kept of one.
 
 use crate::mappings::Mappings;
-use crate::shares::SHARES;
+use crate::shares::{ROOT, SHARES};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -12,9 +12,6 @@ const LISTS_MAX: usize = 64;
 
 /// The same in a control group with little memory, in which lists are shorter as well.
 const LISTS_MAX_OF_LITTLE: usize = 16;
-
-/// The user who gives up last.
-const ROOT: u32 = 0;
 
 /// Returns how many mappings may be kept if a list has up to `list_max` of the usual `usual_max`.
 pub fn kept_max(list_max: usize, usual_max: usize) -> usize {
