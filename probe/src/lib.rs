@@ -35,6 +35,7 @@ mod family;
 pub mod features;
 pub mod files;
 mod first_record;
+pub mod haste;
 pub mod helper;
 mod idle;
 mod ids;

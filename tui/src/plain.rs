@@ -41,6 +41,7 @@ use engine::Command;
 use engine::snapshot::Snapshot;
 use input::{Input, Line};
 use interrupt::Interrupt;
+use probe::haste;
 use profile::Cancel;
 use session::{Session, Sources};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -113,6 +114,7 @@ pub async fn run(
             },
         }
     };
+    haste::begin();
     Ok(Ended {
         exit,
         kept: begin,

@@ -19,6 +19,7 @@ use crossterm::event::{Event as Input, KeyEvent, MouseButton, MouseEvent, MouseE
 use engine::Command;
 use engine::snapshot::{Baseline, Snapshot, Span};
 use faults::{Fault, Patience};
+use probe::haste;
 use profile::Filter;
 use rustix::process::Signal;
 use std::future::pending;
@@ -215,18 +216,21 @@ impl Run {
             Err(error) => return Err(error),
         };
         self.hang_up.loop_has_ended();
-        self.leave().await;
         let patience = if exit == Exit::Quit {
             None
         } else {
+            // After a quit, files that are being written may take long: at the normal priority.
+            haste::begin();
             Some(WRITING_WAIT)
         };
+        self.leave().await;
         tokio::select! {
             () = self.writing.finish(patience) => {}
             // A second signal ends the wait. An incomplete file leaves nothing behind, because it
             // has no name yet.
             _ = self.signals.next() => {}
         }
+        haste::begin();
         Ok(Ended {
             exit,
             kept: Kept::of(&self.app),

@@ -8,7 +8,8 @@ use common::pty::Pty;
 use common::wait_for_work;
 use common::{PROFTOP, can_sample, number, proftop, reports, run, side_by_side};
 use common::{start_sampling, text};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::thread::CapabilitySet;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -89,6 +90,7 @@ fn a_signal_ends_a_recording_that_is_whole() {
                 fs::metadata(&file).is_ok_and(|file| file.len() > 2_000)
             });
             process.signal(signal);
+            assert_eq!(nice_at_the_end(process.pid()), hasty_nice());
             let status = ended(&mut process);
             let is_late = status.code() == Some(128 + signal.as_raw());
             assert!(status.success() || is_late, "{status}");
@@ -99,6 +101,29 @@ fn a_signal_ends_a_recording_that_is_whole() {
         let said = text(&output.stderr);
         assert!(!said.contains("cut") && !said.contains("damaged"), "{said}");
     });
+}
+
+/// Waits for a child to end, and returns the nice value that its main thread had then.
+fn nice_at_the_end(pid: u32) -> i32 {
+    let child = Pid::from_raw(pid.cast_signed()).expect("a pid");
+    // The child stays a zombie, of which the kernel still tells the nice value.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    wait_until("proftop ends", || {
+        waitid(WaitId::Pid(child), options).expect("ours").is_some()
+    });
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a zombie");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
+    // Field 19 of proc_pid_stat(5); the first one here is field 3.
+    let nice = fields.split(' ').nth(16).expect("a field");
+    nice.parse().expect("a number")
+}
+
+/// Returns the nice value that proftop, started from here, should have when it ends after a signal.
+fn hasty_nice() -> i32 {
+    let own = rustix::process::getpriority_process(None).expect("ours");
+    let capabilities = rustix::thread::capabilities(None).expect("ours");
+    let may = capabilities.effective.contains(CapabilitySet::SYS_NICE);
+    if own == 0 && may { -10 } else { own }
 }
 
 /// `nohup` and the `&` of scripts ignore signals on purpose.

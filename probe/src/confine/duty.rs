@@ -144,7 +144,8 @@ fn capabilities_for(duty: Duty) -> CapabilitySet {
         Duty::Keeping => looking | capabilities_for(Duty::Fetching),
         // It lowers the priority of the user's program, and kills it when it takes too long.
         Duty::Fetching => as_user | Set::KILL | Set::SYS_NICE,
-        Duty::Showing => looking | as_user | as_root | Set::KILL,
+        // It raises the priority of its own threads when it ends (`crate::haste`).
+        Duty::Showing => looking | as_user | as_root | Set::KILL | Set::SYS_NICE,
         // Root's child becomes a user who owns nothing.
         Duty::Relaying => BECOMING_ANOTHER | as_root | Set::DAC_READ_SEARCH | Set::SYSLOG,
         Duty::Looking => looking,

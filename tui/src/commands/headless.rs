@@ -9,6 +9,7 @@ use crate::cli::Config;
 use crate::failure::{Exit, Failure};
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
+use probe::haste;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -63,6 +64,7 @@ impl HeadlessRun {
                     self.send(Command::TargetEnded { words, at_ns });
                 }
                 caught = self.signals.any() => {
+                    haste::begin();
                     self.command.pass_on(caught);
                     // The engine makes a last report of the samples so far.
                     self.send(Command::Finish);

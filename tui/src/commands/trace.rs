@@ -19,7 +19,7 @@ use crate::cli::{Config, TraceConfig};
 use crate::failure::{Exit, Failure};
 use crate::{reader, stderr};
 use callers::Callers;
-use probe::{BpfSource, Source as _};
+use probe::{BpfSource, Source as _, haste};
 use profile::TimeRange;
 use recording::Recording;
 use report::Manner;
@@ -111,6 +111,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
         tokio::select! {
             biased;
             caught = signals.any() => {
+                haste::begin();
                 command.pass_on(caught);
                 break;
             }
