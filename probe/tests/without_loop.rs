@@ -163,10 +163,15 @@ fn deep_stacks_are_whole() {
     let seen = Seen::samples(&mut source, 800);
     drop(threads);
     let all = burning(&seen).count();
-    let whole = burning(&seen).filter(|sample| sample.ending == Ending::Root);
-    let whole = whole.count();
-    println!("{whole} of {all} whole");
-    assert!(whole * 100 >= all * 98);
+    let (whole, cut): (Vec<_>, Vec<_>) =
+        burning(&seen).partition(|sample| sample.ending == Ending::Root);
+    let why = cut.iter().map(|sample| (sample.ending, sample.tables_late));
+    assert!(
+        whole.len() * 100 >= all * 98,
+        "{} of {all} are whole, the others ended by {:?}",
+        whole.len(),
+        why.collect::<Vec<_>>()
+    );
     let deepest = burning(&seen).map(|sample| sample.frames.len()).max();
     assert!(deepest > Some(burn::DEPTH as usize), "{deepest:?}");
     assert_eq!(seen.counters.lost, 0);
