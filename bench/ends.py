@@ -100,7 +100,9 @@ def with_usual_signals():
 
 
 def seconds_to_end(program, mode, how, folder, busy):
-    """Starts the mode, ends it, and returns how long that took. None if it ended by itself."""
+    """Starts the mode, ends it, and returns how long that took, and whether the deadline after a
+    signal cut it short, before the last report or the end of the file. None if it ended by itself.
+    """
     for left in folder.glob("run*"):
         left.unlink()
     paths = {"OUT": "run.pft", "CONTROL": "run.socket", "IN": "in.pft"}
@@ -146,28 +148,36 @@ def seconds_to_end(program, mode, how, folder, busy):
             stream.close()
     if ours is not None:
         os.close(ours)
-    return None if ended_before else took
+    # Screens, dialogs and servers end with the number of a signal always.
+    is_cut = mode not in ON_TERMINAL and mode != "mcp" and run.returncode >= 128
+    return None if ended_before else (took, is_cut)
 
 
 def measure(mode, how, rounds, programs, folder, busy):
     took = {name: [] for name in programs}
     for _ in range(rounds):
         for name, program in programs.items():
-            seconds = seconds_to_end(program, mode, how, folder, busy)
-            took[name] += [] if seconds is None else [seconds]
+            ended = seconds_to_end(program, mode, how, folder, busy)
+            took[name] += [] if ended is None else [ended]
     for name, all_of in took.items():
-        if not all_of:
-            print(f"{mode:16} {how:12} {name:6} ended by itself", flush=True)
-            continue
-        late = sum(seconds > 1 for seconds in all_of)
-        print(f"{mode:16} {how:12} {name:6} median {statistics.median(all_of):.2f} s, most "
-              f"{max(all_of):.2f}, over a second {late} of {len(all_of)}, "
-              f"load {os.getloadavg()[0]:.0f}", flush=True)
+        load = f"load {os.getloadavg()[0]:.0f}"
+        print(f"{mode:16} {how:12} {name:6} {words(all_of)}, {load}", flush=True)
     return took
 
 
+def words(all_of):
+    if not all_of:
+        return "all ended by themselves"
+    seconds = [took for took, _ in all_of]
+    return (f"median {statistics.median(seconds):.2f} s, most {max(seconds):.2f}, over a second "
+            f"{sum(took > 1 for took in seconds)}, cut short {sum(cut for _, cut in all_of)} "
+            f"of {len(all_of)}")
+
+
 def main():
-    arguments = argparse.ArgumentParser(usage=__doc__ + "\nModes: " + ", ".join(MODES))
+    arguments = argparse.ArgumentParser(
+        description=__doc__, epilog="Modes: " + ", ".join(MODES),
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--programs", type=int, default=6)
     arguments.add_argument("modes", nargs="*")
@@ -186,8 +196,8 @@ def main():
                            stderr=subprocess.DEVNULL)
             for mode in asked.modes or MODES:
                 for how in ways_to_end(mode):
-                    seconds = measure(mode, how, asked.rounds, programs, folder, busy[0].pid)
-                    for name, all_of in seconds.items():
+                    ended = measure(mode, how, asked.rounds, programs, folder, busy[0].pid)
+                    for name, all_of in ended.items():
                         took[name] += all_of
     finally:
         for program in busy:
@@ -196,9 +206,7 @@ def main():
             else:
                 program.kill()
     for name, all_of in took.items():
-        late = sum(seconds > 1 for seconds in all_of)
-        print(f"all, {name}: median {statistics.median(all_of):.2f} s, most {max(all_of):.2f}, "
-              f"over a second {late} of {len(all_of)}")
+        print(f"all, {name}: {words(all_of)}")
 
 
 if __name__ == "__main__":

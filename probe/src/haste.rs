@@ -1,8 +1,8 @@
 //! *Haste*: the last moments of a run at a higher priority.
 //!
 //! Where many programs wait for each CPU, the tenths of a second of CPU time with which a run ends
-//! (last samples, names, the report or the file) would take several seconds. A run that somebody
-//! has told to end gets that time at once, and gives its CPUs back for good.
+//! (the last samples, the report or the file) would take several seconds. A run that was told to end
+//! gets that time at once.
 
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 use std::fs;
@@ -12,7 +12,8 @@ use std::fs;
 const HASTY: i32 = -10;
 
 /// Raises the priority of all threads of this process, unless the user wants another one than the
-/// normal priority (`nice proftop`). Needs CAP_SYS_NICE; without it nothing changes.
+/// normal priority (`nice proftop`). Without CAP_SYS_NICE, or a limit that allows it (RLIMIT_NICE),
+/// nothing changes.
 ///
 /// Threads of a low priority are raised too: a process ends with the last of its threads, which on a
 /// busy machine waits for a second and more for the CPU on which it ends.

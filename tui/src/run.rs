@@ -208,7 +208,8 @@ enum Woken {
 
 impl Run {
     /// Runs until the screen ends, restores the terminal, and waits for files that are still being
-    /// written: after a quit until they are complete, otherwise for [`WRITING_WAIT`].
+    /// written: after a quit until they are complete, otherwise for [`WRITING_WAIT`]. What is done
+    /// after that wait, or after anything but a quit, is done in [`haste`].
     async fn live(mut self) -> io::Result<Ended> {
         let exit = match self.turn().await {
             Ok(exit) => exit,

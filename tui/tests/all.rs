@@ -10,6 +10,7 @@ mod churn;
 mod code;
 mod confined;
 mod containers;
+mod copies;
 mod costly_names;
 mod debuginfod;
 mod demo;

@@ -8,7 +8,7 @@ use common::pty::Pty;
 use common::wait_for_work;
 use common::{PROFTOP, can_sample, number, proftop, reports, run, side_by_side};
 use common::{start_sampling, text};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Resource, Signal, WaitId, WaitIdOptions, waitid};
 use rustix::thread::CapabilitySet;
 use serde_json::Value;
 use std::fs;
@@ -122,7 +122,10 @@ fn nice_at_the_end(pid: u32) -> i32 {
 fn hasty_nice() -> i32 {
     let own = rustix::process::getpriority_process(None).expect("ours");
     let capabilities = rustix::thread::capabilities(None).expect("ours");
-    let may = capabilities.effective.contains(CapabilitySet::SYS_NICE);
+    // The limit for a nice value of -10 is 30: see getrlimit(2).
+    let limit = rustix::process::getrlimit(Resource::Nice).current;
+    let may = capabilities.effective.contains(CapabilitySet::SYS_NICE)
+        || limit.is_none_or(|limit| limit >= 30);
     if own == 0 && may { -10 } else { own }
 }
 
