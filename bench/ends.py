@@ -148,8 +148,9 @@ def seconds_to_end(program, mode, how, folder, busy):
             stream.close()
     if ours is not None:
         os.close(ours)
-    # Screens, dialogs and servers end with the number of a signal always.
-    is_cut = mode not in ON_TERMINAL and mode != "mcp" and run.returncode >= 128
+    # Screens, dialogs and servers always end with the number of the signal, as a command does that
+    # gets it passed on.
+    is_cut = mode not in ON_TERMINAL | {"mcp", "command"} and not 0 <= run.returncode < 128
     return None if ended_before else (took, is_cut)
 
 
@@ -182,12 +183,14 @@ def main():
     arguments.add_argument("--programs", type=int, default=6)
     arguments.add_argument("modes", nargs="*")
     asked = arguments.parse_args()
+    if unknown := [mode for mode in asked.modes if mode not in MODES]:
+        arguments.error(f"no such mode: {', '.join(unknown)}")
     programs = {"now": PROFTOP}
     if before := os.environ.get("BEFORE"):
         programs["before"] = before
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    busy = [subprocess.Popen([sys.executable, "-c", COMPUTE]) for _ in range(asked.programs)]
-    busy += [subprocess.Popen(["sh", "-c", SHORT], start_new_session=True) for _ in range(2)]
+    commands = [[sys.executable, "-c", COMPUTE]] * asked.programs + [["sh", "-c", SHORT]] * 2
+    busy = [subprocess.Popen(command, start_new_session=True) for command in commands]
     took = {name: [] for name in programs}
     try:
         with tempfile.TemporaryDirectory() as name:
@@ -201,10 +204,7 @@ def main():
                         took[name] += all_of
     finally:
         for program in busy:
-            if os.getpgid(program.pid) == program.pid:
-                os.killpg(program.pid, signal.SIGKILL)
-            else:
-                program.kill()
+            os.killpg(program.pid, signal.SIGKILL)
     for name, all_of in took.items():
         print(f"all, {name}: {words(all_of)}")
 

@@ -1,8 +1,8 @@
 //! *Haste*: the last moments of a run at a higher priority.
 //!
-//! Where many programs wait for each CPU, the tenths of a second of CPU time with which a run ends
-//! (the last samples, the report or the file) would take several seconds. A run that was told to end
-//! gets that time at once.
+//! To end, a run needs some tenths of a second of CPU time, for the last samples and for the report
+//! or the file. Where many programs wait for each CPU, it would wait for them for several seconds.
+//! So proftop calls [`begin`] when a signal, a key or the end of its terminal ends a run.
 
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 use std::fs;

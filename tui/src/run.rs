@@ -217,20 +217,19 @@ impl Run {
             Err(error) => return Err(error),
         };
         self.hang_up.loop_has_ended();
-        let patience = if exit == Exit::Quit {
-            None
-        } else {
-            // After a quit, files that are being written may take long: at the normal priority.
+        let is_quit = exit == Exit::Quit;
+        if !is_quit {
             haste::begin();
-            Some(WRITING_WAIT)
-        };
+        }
         self.leave().await;
+        let patience = (!is_quit).then_some(WRITING_WAIT);
         tokio::select! {
             () = self.writing.finish(patience) => {}
             // A second signal ends the wait. An incomplete file leaves nothing behind, because it
             // has no name yet.
             _ = self.signals.next() => {}
         }
+        // Not before the wait after a quit: files may take long, which they do at the normal priority.
         haste::begin();
         Ok(Ended {
             exit,

@@ -111,11 +111,9 @@ fn nice_at_the_end(pid: u32) -> i32 {
     wait_until("proftop ends", || {
         waitid(WaitId::Pid(child), options).expect("ours").is_some()
     });
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a zombie");
-    let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
+    let fields = common::stat_fields(pid).expect("a zombie");
     // Field 19 of proc_pid_stat(5); the first one here is field 3.
-    let nice = fields.split(' ').nth(16).expect("a field");
-    nice.parse().expect("a number")
+    fields[16].parse().expect("a number")
 }
 
 /// Returns the nice value that proftop, started from here, should have when it ends after a signal.
