@@ -15,6 +15,7 @@ use crate::first_record::FirstRecord;
 use crate::idle::IdleWatch;
 use crate::loader::{self, HappeningProgram, Settings};
 use crate::mappings::MAPPINGS_MAX;
+use crate::open_files;
 use crate::open_waits::OpenWaits;
 use crate::privilege::Rights;
 use crate::python::Python;
@@ -140,6 +141,7 @@ impl BpfSource {
             waits: config.waits,
             without_loop: config.without_loop,
         };
+        open_files::raise_limit();
         let mut loaded = loader::load(&settings, &config.target)?;
         let tick = loaded.events.remove(&Event::Tick);
         let tick = tick.ok_or(Error::Foreign(tick::PROGRAM))?;

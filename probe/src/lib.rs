@@ -47,6 +47,7 @@ mod mappings;
 pub mod memory;
 mod modules;
 mod native;
+mod open_files;
 mod open_waits;
 mod owner;
 pub mod perf;

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::events::tick::{Pair, Turns};
 use crate::files;
 use crate::machine::THIS;
+use crate::open_files;
 use crate::open_waits::OpenWaits;
 use crate::python::{Python, PythonMaps};
 use crate::ring::Ring;
@@ -89,6 +90,7 @@ impl PerfSource {
 
     /// Starts to sample. `ring_bytes` of the configuration is for the other source.
     pub fn start(config: &Config) -> Result<Self, Error> {
+        open_files::raise_limit();
         let online = cpus::online().map_err(Error::Cpus)?;
         // Everything that takes time is done before the first tick: the rings hold little.
         let tables = Tables::new(TableMaps::in_memory(), &config.tables).map_err(Error::Tables)?;
@@ -103,9 +105,6 @@ impl PerfSource {
             timeline = timeline.with_python(python);
         }
         let (scope, offer) = choose_scope(&config.target, &online)?;
-        if matches!(scope, Scope::Threads(_)) {
-            allow_many_files();
-        }
         let is_of_threads = matches!(scope, Scope::Threads(_));
         // Before the clocks: what drops those drops the pulses, too.
         let presence = (!is_of_threads).then(Presence::begin);
@@ -431,15 +430,6 @@ fn latecomers(target: &Target, known: &BTreeSet<u32>) -> Option<String> {
     (new > 0).then(|| {
         format!("{new} threads started while the others were being opened: some may be missing")
     })
-}
-
-/// Raises the limit of open files: one event for each thread and CPU, and one for its side band.
-fn allow_many_files() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // If this fails, fewer events are opened.
-    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Returns notes on what differs for waits, and on what is not available.

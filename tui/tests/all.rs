@@ -20,6 +20,7 @@ mod ends;
 mod ends_at_once;
 mod faults;
 mod faults_of_orders;
+mod few_files;
 mod filters;
 mod fleet;
 mod forged;

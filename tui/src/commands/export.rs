@@ -86,9 +86,9 @@ fn make(
             &mut bytes,
         )
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
-    let told = (selection.samples() == 0).then(|| {
-        let all = selection.offered();
-        format!("no samples in what was written: the filter keeps none of {all}")
+    let told = (selection.samples() == 0).then(|| match selection.offered() {
+        0 => "no samples in what was written: the recording has none".to_owned(),
+        all => format!("no samples in what was written: the filter keeps none of {all}"),
     });
     let exit = match selection.samples() {
         0 if opened.view.probes().is_empty() => Exit::NoSamples,
