@@ -1,16 +1,18 @@
-//! `kill -9` at any moment, in every mode that attaches something: no BPF program, no process and no
-//! temporary file of ours is left, and what was sampled goes on.
+//! The end at any moment, by `kill -9` and other signals, of every mode that attaches something: no BPF
+//! program, no process and no temporary file of ours is left, what was sampled goes on, and
+//! recordings can be read.
 
 use crate::common;
 
 use common::pty::Pty;
 use common::traced::can_trace;
-use common::{burn_str, can_sample, child_of, children, is_sampling, proftop, side_by_side};
+use common::{burn_str, can_sample, child_of, children, is_sampling, proftop, run, side_by_side};
 use common::{start_sampling, stat_fields, wait_for_work};
 use probe::BpfPrograms;
 use rustix::process::{Pid, Signal};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,15 +62,19 @@ struct Mode {
     words: &'static str,
     /// Whether it writes to a terminal.
     is_screen: bool,
-    /// The name of the file that it writes, which may stay.
-    file: &'static str,
+    /// The names of the files that it leaves. The first one is a recording.
+    files: &'static [&'static str],
+    /// What is written to its standard input, which stays open. A mode that has this (Some) takes no
+    /// target as an argument.
+    request: Option<&'static str>,
 }
 
 const fn mode(words: &'static str) -> Mode {
     Mode {
         words,
         is_screen: false,
-        file: "",
+        files: &[],
+        request: None,
     }
 }
 
@@ -79,29 +85,66 @@ const fn screen(words: &'static str) -> Mode {
     }
 }
 
-const fn recording(words: &'static str, file: &'static str) -> Mode {
+const fn recording(words: &'static str, files: &'static [&'static str]) -> Mode {
     Mode {
-        file,
+        files,
         ..mode(words)
     }
 }
 
-const MODES: [Mode; 14] = [
+/// A request to look at the machine for a minute, of a client that begins with it.
+const LOOK: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"#,
+    r#""name":"look","arguments":{"seconds":60},"_meta":{"#,
+    r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+    r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+    "\n"
+);
+
+const MODES: [Mode; 17] = [
     screen("--engine bpf"),
     screen("--engine perf"),
     screen("--metric off-cpu"),
+    mode("--plain"),
     mode("-b -d 600 --engine bpf"),
     mode("-b -d 600 --engine perf"),
     mode("-b -d 600 --metric off-cpu --engine bpf"),
     mode("-b -d 600 --metric off-cpu --engine perf"),
-    recording("record --engine bpf -o a.pft", "a.pft"),
-    recording("record --engine perf -o a.pft", "a.pft"),
-    recording("record --format folded -o a.folded", "a.folded"),
-    recording("record --ring 10s -o a.pft", "a.pft"),
-    recording("record --probe counted -o a.pft", "a.pft"),
+    recording("record --engine bpf -o a.pft", &["a.pft"]),
+    recording("record --engine perf -o a.pft", &["a.pft"]),
+    recording("record --format folded -o a.folded", &["a.folded"]),
+    recording("record --ring 10s -o a.pft", &["a.pft"]),
+    recording("record --probe counted -o a.pft", &["a.pft"]),
+    recording(
+        "agent --ring 10s -o a.pft --control control",
+        &["a.pft", "control"],
+    ),
     mode("trace counted"),
     mode("trace tracepoint:sched:sched_switch"),
+    Mode {
+        request: Some(LOOK),
+        ..mode("mcp")
+    },
 ];
+
+/// A way to end a run: its name, and signals with a pause between them.
+type End = (&'static str, &'static [Signal]);
+
+const KILL: End = ("kill -9", &[Signal::KILL]);
+
+/// The ways to end a run, each at any moment.
+const ENDS: [End; 4] = [
+    KILL,
+    ("TERM", &[Signal::TERM]),
+    ("HUP", &[Signal::HUP]),
+    (
+        "STOP, and TERM once it goes on",
+        &[Signal::STOP, Signal::CONT, Signal::TERM],
+    ),
+];
+
+/// The pause between two signals.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A program whose function is called all the time.
 const CALLS: &str = "
@@ -110,11 +153,12 @@ __attribute__((noinline)) void counted(unsigned rounds) { while (rounds--) sum +
 int main(void) { for (;;) counted(1000000); }
 ";
 
-/// The longest time from the start to a kill that is not made when it samples.
+/// The longest time from the start to a signal that does not wait until it samples.
 const LONGEST: Duration = Duration::from_millis(1200);
 
+/// Each mode is killed once when it samples, and then ended in all ways in turn at random moments.
 #[test]
-fn killed_it_leaves_nothing_attached() {
+fn ended_at_any_moment_it_leaves_nothing_attached() {
     if !can_sample() || !can_trace() {
         return;
     }
@@ -126,31 +170,44 @@ fn killed_it_leaves_nothing_attached() {
     let calls = Process::start_load(&mut Command::new(&program));
     let pid = calls.pid();
     let before = kept_by_the_kernel();
-    let rounds: Vec<(usize, &Mode)> = (0..cases(2) as usize)
-        .flat_map(|round| MODES.iter().map(move |mode| (round, mode)))
+    let rounds: Vec<(usize, usize)> = (0..cases(2) as usize)
+        .flat_map(|round| (0..MODES.len()).map(move |mode| (round, mode)))
         .collect();
-    let seed = AtomicU64::new(0);
-    side_by_side(&rounds, |(round, mode)| {
-        let mut random = Random::new(1 + seed.fetch_add(1, Ordering::Relaxed));
-        let moment =
-            (*round > 0).then(|| Duration::from_millis(random.below(LONGEST.as_millis() as u64)));
-        kill_one(mode, pid, moment);
+    let readable = AtomicU64::new(0);
+    side_by_side(&rounds, |(round, number)| {
+        let mode = &MODES[*number];
+        let mut random = Random::new((1 + round * MODES.len() + number) as u64);
+        let (end, moment) = match round {
+            0 => (KILL, None),
+            _ => {
+                let moment = Duration::from_millis(random.below(LONGEST.as_millis() as u64));
+                (ENDS[(round + number) % ENDS.len()], Some(moment))
+            }
+        };
+        let is_readable = end_one(mode, pid, end, moment);
+        readable.fetch_add(u64::from(is_readable), Ordering::Relaxed);
     });
+    println!("{} recordings were readable", readable.into_inner());
     wait_for_work(pid, Duration::from_millis(20));
     assert_eq!(kept_by_the_kernel(), before);
 }
 
-/// Kills a run at this moment after its start, or soon after it samples.
-fn kill_one(mode: &Mode, target: u32, moment: Option<Duration>) {
+/// Ends a run at this moment after its start, or soon after it samples. Returns whether it left a
+/// recording, which can be read then.
+fn end_one(mode: &Mode, target: u32, end: End, moment: Option<Duration>) -> bool {
+    let (end, signals) = end;
     let scratch = Scratch::new();
     let temporary = scratch.join("tmp");
     fs::create_dir(&temporary).expect("a folder");
     let words: Vec<&str> = mode.words.split(' ').collect();
     let mut command = proftop(&words);
-    command.args(["-p", &target.to_string()]);
+    if mode.request.is_none() {
+        command.args(["-p", &target.to_string()]);
+    }
     command
         .current_dir(scratch.path())
         .env("TMPDIR", &temporary);
+    command.stdin(Stdio::piped());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut terminal = Pty::open(80, 24);
     if mode.is_screen {
@@ -158,6 +215,13 @@ fn kill_one(mode: &Mode, target: u32, moment: Option<Duration>) {
     }
     let begun = Instant::now();
     let mut proftop = Process::start(&mut command);
+    // Held open until the end.
+    let mut input = proftop.stdin.take();
+    if let (Some(input), Some(request)) = (&mut input, mode.request) {
+        input
+            .write_all(request.as_bytes())
+            .expect("a pipe has room");
+    }
     if mode.is_screen && moment.is_none() {
         terminal.read_until(b"calls");
     }
@@ -185,11 +249,19 @@ fn kill_one(mode: &Mode, target: u32, moment: Option<Duration>) {
                 && !descendants(proftop.pid()).is_empty()
         }),
     }
+    let what = |left: &str| format!("{}, {end} after {moment:?}: {left}", mode.words);
     let ended = proftop.try_wait().expect("ours");
-    assert!(ended.is_none(), "{}: {ended:?}", mode.words);
-    proftop.kill().expect("it runs");
-    proftop.wait().expect("ours");
-    let what = |left: &str| format!("{}, killed after {:?}: {left}", mode.words, moment);
+    assert!(ended.is_none(), "{}", what(&format!("{ended:?}")));
+    for (number, signal) in signals.iter().enumerate() {
+        if number > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        proftop.signal(*signal);
+    }
+    wait_until(&what("it ends"), || {
+        look(&proftop);
+        proftop.try_wait().expect("ours").is_some()
+    });
     wait_until(&what("no process is left"), || {
         let begun = |(pid, since): (&u32, &u64)| started(*pid) == Some(*since);
         !processes.iter().any(begun)
@@ -198,7 +270,7 @@ fn kill_one(mode: &Mode, target: u32, moment: Option<Duration>) {
         loaded_programs().is_disjoint(&programs)
     });
     let mut left = names(scratch.path());
-    left.retain(|name| name != "tmp" && name != mode.file);
+    left.retain(|name| name != "tmp" && !mode.files.contains(&name.as_str()));
     assert_eq!(left, BTreeSet::new(), "{}", what("files"));
     assert_eq!(
         names(&temporary),
@@ -206,6 +278,15 @@ fn kill_one(mode: &Mode, target: u32, moment: Option<Duration>) {
         "{}",
         what("temporary files")
     );
+    let recording = mode.files.first().map(|name| scratch.join(name));
+    let recording = recording.filter(|path| path.exists());
+    recording.is_some_and(|path| {
+        let report = run(common::proftop(&["report", "--format", "json"]).arg(path));
+        // 5: it has no samples.
+        let is_read = matches!(report.status.code(), Some(0 | 5));
+        assert!(is_read, "{}: {report:?}", what("a recording"));
+        report.status.success()
+    })
 }
 
 /// Returns the names in a folder.

@@ -1,20 +1,23 @@
-//! Processes that parse files may be killed by them: samples and names of other files go on.
+//! Processes that parse files may be killed by them, or find no memory: samples and names of other
+//! files go on.
 
 use crate::common;
 
+use common::memory_group::MemoryGroup;
 use common::{can_sample, list, number, parsers_of, proftop};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use symbolize::{ElfSymbols, FileOffset};
-use test_support::{NO_PYTHON, Process, Random, compile, pythons, skip, wait_until};
+use test_support::{NO_PYTHON, Process, Random, compile, copy_program, pythons, skip, wait_until};
 
 /// How many processes the test kills.
-const KILLS: u32 = 100;
+const KILLS: usize = 100;
 
 /// Maximum pause between two kills: some parsers do their work before they are killed.
 const PAUSE_US: u64 = 30_000;
@@ -27,7 +30,7 @@ const PYTHON_PAUSE_US: u64 = 1_000;
 /// to name all the time.
 const FUNCTIONS: usize = 2000;
 
-fn program(folder: &Path) -> Option<PathBuf> {
+fn program(folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     let (source, program) = (folder.join("many.c"), folder.join("many"));
     let mut text = String::from("volatile long sink;\n");
     // Each instruction that is sampled is a frame of its own.
@@ -40,8 +43,14 @@ fn program(folder: &Path) -> Option<PathBuf> {
     }
     write!(text, "int main(void) {{ for (;;) {{ {calls} }} }}").expect("a String takes all");
     fs::write(&source, text).expect("a file");
-    compile(&source, &program, ["-O1"])?;
+    compile(&source, &program, [&["-O1"], flags].concat())?;
     Some(program)
+}
+
+/// Kills a process. Returns false if it has ended.
+fn kill(process: u32) -> bool {
+    let process = Pid::from_raw(process.cast_signed()).expect("a process");
+    kill_process(process, Signal::KILL).is_ok()
 }
 
 #[test]
@@ -50,14 +59,14 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(program) = program(folder.path()) else {
+    let Some(program) = program(folder.path(), &[]) else {
         return;
     };
     let many = Process::start_load(&mut Command::new(&program));
     let pid = many.pid().to_string();
     let args = ["-b", "--format", "json", "-d", "1", "-F", "499", "-p", &pid];
     sample_while_they_are_killed(&args, folder.path(), PAUSE_US, |reports| {
-        named(&symbols(&program), reports)
+        named(&symbols(&program), reports, "many")
     });
 }
 
@@ -78,10 +87,8 @@ fn sample_while_they_are_killed(
     let (mut random, mut killed) = (Random::new(11), 0);
     wait_until("a hundred are killed", || {
         std::thread::sleep(Duration::from_micros(random.below(pause_us)));
-        for parser in parsers_of(sampling.pid()) {
-            let parser = Pid::from_raw(parser.cast_signed()).expect("a process");
-            killed += u32::from(kill_process(parser, Signal::KILL).is_ok());
-        }
+        let parsers = parsers_of(sampling.pid()).into_iter();
+        killed += parsers.filter(|parser| kill(*parser)).count();
         killed >= KILLS
     });
     let named_before = named(&reports_in(&output));
@@ -94,6 +101,91 @@ fn sample_while_they_are_killed(
     let last = reports.last().expect("a report");
     assert_eq!(number(last, "lost_run"), 0, "{last}");
     assert!(number(last, "samples_run") > 0, "{last}");
+}
+
+/// Memory that all parsers together may take once they run: less than one needs for its work.
+const LITTLE_MEMORY: u64 = 64 << 10;
+
+/// Work on a file ends four parsers, and is not tried again then. If none has ended for this long, there
+/// is a new file.
+const ENDED_FOR: Duration = Duration::from_millis(100);
+
+/// How often the test looks for new parsers before it looks whether it takes too long.
+const LOOKS: u32 = 100;
+
+/// How many programs run at the same time.
+const PROGRAMS: usize = 3;
+
+#[test]
+fn nor_while_they_find_no_memory() {
+    if !can_sample() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // Files without a build-id are told apart however equal they are.
+    let program = program(folder.path(), &["-Wl,--build-id=none"]);
+    let (Some(program), Some(little)) = (program, MemoryGroup::of(LITTLE_MEMORY)) else {
+        return;
+    };
+    let (mut programs, mut copies) = (VecDeque::new(), 0);
+    let mut start_copy = || {
+        copies += 1;
+        let copy = folder.path().join(format!("many-{copies}"));
+        copy_program(&program, &copy);
+        programs.push_back(Process::start_load(&mut Command::new(copy)));
+        if programs.len() > PROGRAMS {
+            programs.pop_front();
+        }
+        format!("many-{copies}")
+    };
+    let output = folder.path().join("reports");
+    let mut command = proftop(&[
+        "-b", "--format", "json", "-d", "1", "-F", "499", "--comm", "^many-",
+    ]);
+    command.stdout(fs::File::create(&output).expect("a file"));
+    let mut sampling = Process::start(command.stderr(Stdio::null()));
+    let (mut begun, mut killed) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ended, mut since) = (0, Instant::now());
+    let mut limit_new_ones = || {
+        let parsers: BTreeSet<u32> = parsers_of(sampling.pid()).into_iter().collect();
+        for parser in parsers.difference(&begun) {
+            little.add(*parser);
+        }
+        begun.extend(&parsers);
+        let now_ended = begun.difference(&parsers).count() - killed.difference(&parsers).count();
+        if now_ended > ended {
+            (ended, since) = (now_ended, Instant::now());
+        } else if since.elapsed() > ENDED_FOR {
+            // One that works on has got memory enough before it was found: a new one takes its place.
+            killed.extend(parsers.into_iter().filter(|parser| kill(*parser)));
+            start_copy();
+            since = Instant::now();
+        }
+        ended
+    };
+    wait_until("a hundred have ended", || {
+        // A parser must be found before it has done its first work.
+        (0..LOOKS).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            limit_new_ones() >= KILLS
+        })
+    });
+    // No parser that begins from now on is limited.
+    for parser in parsers_of(sampling.pid()) {
+        kill(parser);
+    }
+    let last = start_copy();
+    let symbols = symbols(&program);
+    wait_until("a new file is named", || {
+        named(&symbols, &reports_in(&output), &last) > 0
+    });
+    sampling.interrupt();
+    assert!(sampling.wait().expect("ours").success());
+    let reports = reports_in(&output);
+    named(&symbols, &reports, "many-");
+    let report = reports.last().expect("a report");
+    assert_eq!(number(report, "lost_run"), 0, "{report}");
+    println!("{copies} files");
 }
 
 /// Number of functions of each Python program. Their code is made anew in each round, so that there
@@ -185,10 +277,14 @@ fn symbols(program: &Path) -> ElfSymbols {
     ElfSymbols::read(&fs::File::open(program).expect("it is there")).expect("its symbols")
 }
 
-/// Returns the samples of the program's functions that have a name. Fails if a name is wrong.
-fn named(symbols: &ElfSymbols, reports: &[Value]) -> u64 {
+/// Returns the samples of the program's functions that have a name, of modules whose name begins like
+/// this. Fails if a name is wrong.
+fn named(symbols: &ElfSymbols, reports: &[Value], module: &str) -> u64 {
     let functions = reports.iter().flat_map(|report| list(report, "functions"));
-    let own = functions.filter(|function| function["module"] == "many");
+    let own = functions.filter(|function| {
+        let name = function["module"].as_str();
+        name.is_some_and(|name| name.starts_with(module))
+    });
     let named = own.filter(|function| function["no_name"].is_null());
     let samples = named.map(|function| {
         let address = function["address"].as_str().expect("text");

@@ -1,6 +1,6 @@
 //! A small file system in memory, until it is dropped.
 
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,12 @@ impl Disk {
         let size = CString::new(format!("size={bytes}")).expect("no zero in it");
         let mounted = mount("tmpfs", folder, "tmpfs", MountFlags::empty(), Some(&*size));
         mounted.is_ok().then(|| Self(folder.to_owned()))
+    }
+
+    /// Lets nothing be written any more.
+    pub fn make_read_only(&self) {
+        let flags = MountFlags::RDONLY;
+        mount_remount(&self.0, flags, c"").expect("ours");
     }
 
     pub fn path(&self) -> &Path {

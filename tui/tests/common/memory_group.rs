@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use test_support::{skip, wait_until};
 
 /// The group. Dropping it waits until its last process has ended, and removes it.
@@ -12,7 +13,10 @@ pub struct MemoryGroup(PathBuf);
 impl MemoryGroup {
     /// Makes a group of this size. Returns None if that is not possible, and prints why.
     pub fn of(bytes: u64) -> Option<Self> {
-        let name = format!("proftop-memory-{}", std::process::id());
+        // Tests have groups beside each other.
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("proftop-memory-{}-{number}", std::process::id());
         // Version 1 of control groups, and version 2.
         let kinds = [
             ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
@@ -30,6 +34,12 @@ impl MemoryGroup {
         }
         skip("no control group can be given a bound of memory");
         None
+    }
+
+    /// Moves a process into the group: it gets no memory beyond what it has and the group's size.
+    /// Does nothing if it has ended.
+    pub fn add(&self, pid: u32) {
+        _ = fs::write(self.0.join("cgroup.procs"), pid.to_string());
     }
 
     /// Makes the command start inside of the group.
