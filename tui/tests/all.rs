@@ -38,6 +38,7 @@ mod many_mappings;
 mod mcp;
 mod namespaces;
 mod newcomer;
+mod older_kernel;
 mod parsers;
 mod plain;
 mod probe_rounds;
