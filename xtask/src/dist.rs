@@ -42,6 +42,13 @@ pub fn make() -> Result<()> {
     measure::check(&out.join("proftop"))
 }
 
+/// Builds the program alone, and returns its bytes.
+pub fn program() -> Result<Vec<u8>> {
+    let build = build::target_folder()?.join("package-build");
+    let built = build::build(fingerprint::workspace(), &build)?;
+    fs::read(&built).with_context(|| built.display().to_string())
+}
+
 /// Builds the last commit twice, in two folders, and compares every byte.
 pub fn check() -> Result<()> {
     let folders = [

@@ -1,6 +1,6 @@
 //! `cargo xtask kernels FOLDER [RELEASE…] [--cpus N] [--kvm]`: checks whether sampling is correct
-//! on other kernels. Boots each kernel below a folder in a virtual machine whose only program is
-//! `probe/examples/selftest`, and prints a table of its results.
+//! on other kernels. Boots each kernel below a folder in a virtual machine whose only programs are
+//! `probe/examples/selftest` and proftop as it is given to others, and prints a table of the results.
 //!
 //! | module | holds |
 //! |---|---|
@@ -42,7 +42,8 @@ pub fn check(arguments: &[&str]) -> Result<()> {
     let scratch = dist::target_folder()?.join("kernels");
     fs::create_dir_all(&scratch)?;
     let files = scratch.join("files.cpio");
-    fs::write(&files, cpio::with_first_program(&self_test(&scratch)?))?;
+    let (first, program) = (self_test(&scratch)?, dist::program()?);
+    fs::write(&files, cpio::with_programs(&first, "proftop", &program))?;
     let mut rows = Vec::new();
     let mut failed = Vec::new();
     for (release, kernel) in kernels {
@@ -65,7 +66,8 @@ pub fn check(arguments: &[&str]) -> Result<()> {
         rows.push(row(&release, &outcome));
     }
     println!(
-        "\n| kernel | whole by BPF | whole waits | whole by perf | |\n| --- | --- | --- | --- | --- |"
+        "\n| kernel | whole by BPF | whole waits | whole by perf | proftop by BPF | by perf | |\n\
+         | --- | --- | --- | --- | --- | --- | --- |"
     );
     rows.iter().for_each(|row| println!("{row}"));
     if !failed.is_empty() {
@@ -112,12 +114,14 @@ impl Wanted {
 }
 
 fn row(release: &str, outcome: &Outcome) -> String {
-    let cells = ["bpf", "waits", "perf"].map(|of| outcome.result(of).unwrap_or("–"));
+    let parts = ["bpf", "waits", "perf", "program-bpf", "program-perf"];
+    let cells = parts.map(|of| outcome.result(of).unwrap_or("–"));
     let ended = if outcome.is_right { "ok" } else { "FAILED" };
     format!("| {release} | {} | {ended} |", cells.join(" | "))
 }
 
-/// Builds the self-test, static and without debug information, which would be most of the archive.
+/// Builds the self-test, static and without debug information, which would be most of the archive. It
+/// keeps its symbols: proftop names its functions.
 fn self_test(scratch: &Path) -> Result<Vec<u8>> {
     let built = Command::new(env!("CARGO"))
         .current_dir(fingerprint::workspace())
@@ -133,7 +137,7 @@ fn self_test(scratch: &Path) -> Result<Vec<u8>> {
         .arg(scratch)
         .env(
             "RUSTFLAGS",
-            "-C target-feature=+crt-static -C strip=symbols",
+            "-C target-feature=+crt-static -C strip=debuginfo",
         )
         .status()?;
     if !built.success() {

@@ -1,11 +1,12 @@
 //! A self-test for kernels other than this one: samples its own threads, which
 //! work at the bottom of a deep recursion, sleep, or wait, by BPF and then by perf alone,
-//! and prints the results. Ends with 1 if something is wrong. Linked statically it can be
+//! prints the results, and has proftop itself sample it. Ends with 1 if something is wrong. Linked statically it can be
 //! the only program of a virtual machine: `cargo xtask kernels` builds it and boots it on
 //! the kernels that it is given.
 
 mod faults;
 mod own_machine;
+mod program;
 mod rights;
 mod wakers;
 
@@ -75,6 +76,7 @@ fn test() -> ExitCode {
     match by_bpf(&config)
         .and_then(|()| rights::check())
         .and_then(|()| by_perf(&config))
+        .and_then(|()| program::check())
     {
         Ok(()) => {
             println!("ok");

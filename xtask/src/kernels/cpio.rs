@@ -1,12 +1,14 @@
 //! A file system in memory with which a kernel starts: an archive of the kind `newc`, as described
 //! in the kernel's documentation (driver-api/early-userspace/buffer-format).
 
-/// Returns an archive with one program, which the kernel starts as the first, and a console for it.
-pub fn with_first_program(program: &[u8]) -> Vec<u8> {
+/// Returns an archive with a program that the kernel starts as the first, a console for it, and another
+/// program with this name.
+pub fn with_programs(first: &[u8], name: &str, other: &[u8]) -> Vec<u8> {
     let mut archive = Archive::default();
     archive.add("dev", DIRECTORY | 0o755, (0, 0), &[]);
     archive.add("dev/console", CHARACTERS | 0o600, (5, 1), &[]);
-    archive.add("init", REGULAR | 0o755, (0, 0), program);
+    archive.add("init", REGULAR | 0o755, (0, 0), first);
+    archive.add(name, REGULAR | 0o755, (0, 0), other);
     archive.add("TRAILER!!!", 0, (0, 0), &[]);
     // Whole blocks, as tools write and expect them.
     let length = archive.bytes.len().next_multiple_of(512);
@@ -69,20 +71,22 @@ mod tests {
     use test_support::{Scratch, run_tool};
 
     #[test]
-    fn another_reader_finds_the_program() {
+    fn another_reader_finds_the_programs() {
         let scratch = Scratch::new();
         let program = b"twelve bytes";
-        let archive = scratch.write("files.cpio", with_first_program(program));
+        let archive = scratch.write("files.cpio", with_programs(program, "other", b"one"));
         let mut reader = Command::new("cpio");
-        let reader = reader.args(["-i", "--quiet", "init", "-F"]).arg(archive);
+        let reader = reader.args(["-i", "--quiet", "-F"]).arg(archive);
+        let reader = reader.args(["init", "other"]);
         if run_tool(reader.current_dir(scratch.path())).is_some() {
             assert_eq!(std::fs::read(scratch.join("init")).unwrap(), program);
+            assert_eq!(std::fs::read(scratch.join("other")).unwrap(), b"one");
         }
     }
 
     #[test]
     fn everything_begins_at_multiples_of_four() {
-        let bytes = with_first_program(b"12345");
+        let bytes = with_programs(b"12345", "other", b"1");
         let at = bytes.windows(5).position(|window| window == b"12345");
         assert_eq!(at.unwrap() % 4, 0);
         assert_eq!(bytes.len() % 4, 0);

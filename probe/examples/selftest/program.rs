@@ -1,0 +1,72 @@
+//! Runs the program that is given to others, if it is beside this one: as a static program, with its
+//! readers and parsers, it does what a source alone does not.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// Where the machine has it.
+const PROGRAM: &str = "/proftop";
+
+/// How many reports of a second there may be until one is right: reading the unwind tables and names of
+/// this program takes many seconds if each instruction is emulated.
+const REPORTS_MAX: u32 = 90;
+
+/// Of the stacks and of the frames of one report: the rest came in the moment in which a thread begins.
+const PERCENT_MIN: f64 = 99.0;
+
+/// Checks that it samples this process by both engines, with whole stacks and names.
+pub fn check() -> Result<(), String> {
+    if !Path::new(PROGRAM).exists() {
+        return Ok(());
+    }
+    for engine in ["bpf", "perf"] {
+        let mut command = Command::new(PROGRAM);
+        command.args([
+            "-b", "-d", "1", "-F", "49", "--top", "1", "--engine", engine,
+        ]);
+        command.args(["-n", &REPORTS_MAX.to_string()]);
+        command.args(["-p", &std::process::id().to_string()]);
+        let mut running = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{PROGRAM}: {error}"))?;
+        let output = running.stdout.take().ok_or("no pipe")?;
+        let found = first_right_report(output);
+        end(&mut running);
+        println!("result: program-{engine} {}", found?);
+    }
+    Ok(())
+}
+
+/// Returns the shares of the first report that is right. An error has those of the last report.
+fn first_right_report(output: ChildStdout) -> Result<String, String> {
+    let mut last = "no report".to_owned();
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        let Some(report) = line.strip_prefix("# samples ") else {
+            continue;
+        };
+        let is_right = ["whole", "symbols"]
+            .iter()
+            .all(|name| percent(report, name).is_some_and(|percent| percent >= PERCENT_MIN));
+        let shares = report.split(" own ").next().unwrap_or(report);
+        shares.clone_into(&mut last);
+        if is_right {
+            return Ok(last);
+        }
+    }
+    Err(format!("{PROGRAM}: {last}"))
+}
+
+/// Returns the percentage behind this word.
+fn percent(report: &str, name: &str) -> Option<f64> {
+    let mut words = report.split(' ').skip_while(|word| *word != name);
+    words.nth(1)?.strip_suffix('%')?.parse().ok()
+}
+
+fn end(running: &mut Child) {
+    // Both fail if it has ended by itself.
+    _ = running.kill();
+    _ = running.wait();
+}
