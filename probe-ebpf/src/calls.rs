@@ -180,8 +180,8 @@ pub mod register {
     pub const ENTRY_SP: u32 = 16;
     /// Always 0: the chain is the number [`Chain::then`](super::Chain::then) alone.
     pub const ZERO: u32 = 17;
-    /// How many registers there is room for; a power of two, so that a mask bounds the number.
-    pub const COUNT: usize = 32;
+    /// How many of them there are. They lie on the stack of a program, which has 512 bytes.
+    pub const COUNT: usize = 18;
 }
 
 /// The counts of one probe on one CPU.

@@ -5,6 +5,8 @@
 //! becomes a note. Without any event there is nothing to sample, which is an error.
 
 mod calls;
+#[cfg(test)]
+mod depth;
 mod interrupted;
 pub mod multi;
 mod objects;

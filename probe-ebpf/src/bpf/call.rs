@@ -56,7 +56,8 @@ fn begins(regs: *mut pt_regs, ctx: *mut c_void) {
     // SAFETY: the context's registers.
     let sp = unsafe { (*regs).rsp }.wrapping_add(cookie.pushed());
     if flags & order::VALUES != 0 {
-        values::read(regs, orders, tally, cookie.probe(), 0, sp);
+        let when = values::AT_BEGINNING | u64::from(cookie.probe());
+        values::read(regs, orders, tally, when, sp);
     }
     if flags & order::STACKS != 0 && is_drawn(orders) {
         take_stack(regs, tally, event::CALL, cookie.probe());
@@ -105,7 +106,8 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
     }
     add_time(tally, spent_ns);
     if flags & order::RESULTS != 0 {
-        values::read(regs, orders, tally, cookie.probe(), 1, sp);
+        let when = values::AT_END | u64::from(cookie.probe());
+        values::read(regs, orders, tally, when, sp);
     }
     if flags & order::SLOW_STACKS != 0 && is_drawn(orders) {
         take_stack(regs, tally, event::SLOW_CALL, cookie.probe());

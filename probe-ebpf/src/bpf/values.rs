@@ -24,22 +24,27 @@ struct Place {
     registers: [u64; register::COUNT],
 }
 
-/// Reads the values of a probe that are due when a call begins, or ends. `sp` is where
-/// the return address of the call is.
-#[inline(always)]
+/// When the values of a probe are read.
+pub const AT_BEGINNING: u64 = 0;
+pub const AT_END: u64 = 1 << 32;
+
+/// Reads the values of a probe that are due when a call begins, or ends: `when` is one of the constants
+/// above, together with the number of the probe. `sp` is where the return address of the call is.
+///
+/// Not inlined: the registers take most of a stack frame, which is free again when the stack is walked.
+#[inline(never)]
 pub fn read(
     regs: *mut pt_regs,
     orders: *const Orders,
     tally: *mut Tally,
-    probe: u32,
-    at_end: u32,
+    when: u64,
     sp: u64,
-) {
+) -> u32 {
     let mut place = Place {
         orders,
         tally,
-        probe,
-        at_end,
+        probe: when as u32,
+        at_end: (when >> 32) as u32,
         in_kernel: 0,
         registers: [0; register::COUNT],
     };
@@ -65,17 +70,19 @@ pub fn read(
     }
     r[register::ENTRY_SP as usize] = sp;
     read_all(&mut place);
+    0
 }
 
-/// Reads the values of a probe at a tracepoint, whose arguments are the words of the context.
-#[inline(always)]
+/// Reads the values of a probe at a tracepoint, whose arguments are the words of the context. Not inlined,
+/// as [`read`].
+#[inline(never)]
 pub fn read_of_point(
     arguments: *const c_void,
     count: u64,
     orders: *const Orders,
     tally: *mut Tally,
     probe: u32,
-) {
+) -> u32 {
     let mut place = Place {
         orders,
         tally,
@@ -95,6 +102,7 @@ pub fn read_of_point(
     // SAFETY: the helper checks the address, and the array has room for as much.
     unsafe { helpers::bpf_probe_read_kernel(into, count * 8, arguments) };
     read_all(&mut place);
+    0
 }
 
 #[inline(always)]
@@ -154,11 +162,16 @@ unsafe extern "C" fn one_value(index: u32, place: *mut c_void) -> i64 {
 /// Writes the value of a chain to `into`. Returns 1 if some of its memory cannot be read.
 #[inline(never)]
 fn follow(place: *const Place, chain: *const Chain, into: &mut u64) -> u32 {
-    // SAFETY: the callers' own; the mask keeps the register inside.
+    // SAFETY: the callers' own; the register is inside of the array.
     unsafe {
         let registers = &raw const (*place).registers as *const u64;
-        let base = (*chain).base as usize & (register::COUNT - 1);
-        let mut word = *registers.add(base);
+        let base = (*chain).base;
+        let base = if base > register::ZERO {
+            register::ZERO
+        } else {
+            base
+        };
+        let mut word = *registers.add(base as usize);
         let steps = (*chain).steps;
         for number in 0..STEPS_MAX {
             if number as u32 >= steps {

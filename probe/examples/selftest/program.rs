@@ -15,10 +15,17 @@ const REPORTS_MAX: u32 = 90;
 /// Of the stacks and of the frames of one report: the rest came in the moment in which a thread begins.
 const PERCENT_MIN: f64 = 99.0;
 
-/// Checks that it samples this process by both engines, with whole stacks and names.
-pub fn check() -> Result<(), String> {
+/// What is counted, for some seconds: calls of a function of this program, and hits of a tracepoint.
+const COUNTED: [&str; 2] = ["selftest_naps", "tracepoint:sched:sched_switch"];
+
+/// Checks that it samples this process by both engines, with whole stacks and names, and where the
+/// kernel can do it, that it counts calls.
+pub fn check(counts_calls: bool) -> Result<(), String> {
     if !Path::new(PROGRAM).exists() {
         return Ok(());
+    }
+    if counts_calls {
+        COUNTED.into_iter().try_for_each(count)?;
     }
     for engine in ["bpf", "perf"] {
         let mut command = Command::new(PROGRAM);
@@ -37,6 +44,26 @@ pub fn check() -> Result<(), String> {
         println!("result: program-{engine} {}", found?);
     }
     Ok(())
+}
+
+/// Counts what has this name, with stacks. Returns an error if there are none.
+fn count(name: &str) -> Result<(), String> {
+    let mut command = Command::new(PROGRAM);
+    command.args(["trace", "--stacks", "-d", "10", "-p"]);
+    let output = command
+        .args([&std::process::id().to_string(), name])
+        .output();
+    let output = output.map_err(|error| format!("{PROGRAM}: {error}"))?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    let told: Vec<&str> = told.lines().take(2).collect();
+    println!("{}", told.join("\n"));
+    let number = told.get(1).and_then(|line| line.split_whitespace().next());
+    let is_counted = number.is_some_and(|number| number != "0" && number != "no");
+    if output.status.success() && is_counted {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{PROGRAM} trace {name}: {}: {said}", output.status))
 }
 
 /// Returns the shares of the first report that is right. An error has those of the last report.
