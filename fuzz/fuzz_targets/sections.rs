@@ -1,5 +1,5 @@
-//! A section of debug information that is compressed, as zlib, as zstd or in the older form of GNU
-//! tools. The file around it is a sound one, so that all inputs reach what inflates.
+//! A section of debug information that is compressed: as zlib, as zstd, or as a `.zdebug_` section
+//! of older GNU tools. The file around it is sound, so that all inputs reach what inflates.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -29,7 +29,7 @@ fn section(name: u32, kind: u32, flags: u64, offset: usize, size: usize) -> Vec<
     bytes
 }
 
-/// Returns an ELF file of which the bytes are both sections.
+/// Returns an ELF file that has these bytes as its two sections of debug information.
 fn file(info: &[u8], line: &[u8]) -> Vec<u8> {
     let info_at = HEADER_BYTES;
     let line_at = info_at + info.len();

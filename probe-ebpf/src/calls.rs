@@ -181,7 +181,7 @@ pub mod register {
     /// Always 0: the chain is the number [`Chain::then`](super::Chain::then) alone.
     pub const ZERO: u32 = 17;
     /// How many of them there are. They lie on the stack of a program, which has 512 bytes.
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = ZERO as usize + 1;
 }
 
 /// The counts of one probe on one CPU.

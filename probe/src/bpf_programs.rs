@@ -253,7 +253,12 @@ fn read_types(file: &OwnedFd) -> io::Result<BpfTypes> {
         name_len: name.len() as u32,
         ..TypesInfo::default()
     };
-    info(file, &mut counts)?;
+    // Kernels before 5.11 tell no name, and refuse to be asked for one. All of their types are those
+    // of programs.
+    if info(file, &mut counts).is_err() {
+        counts = TypesInfo::default();
+        info(file, &mut counts)?;
+    }
     let mut bytes = vec![0u8; counts.btf_size.min(BTF_BYTES_MAX) as usize];
     let mut wanted = TypesInfo {
         btf: address_of(&mut bytes),

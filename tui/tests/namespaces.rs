@@ -7,7 +7,7 @@ use common::{can_sample, list, number, proftop, reports_until, side_by_side};
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use test_support::{Process, Scratch, cases, compile, skip};
+use test_support::{Process, Scratch, cases, skip};
 
 /// The options of `unshare`.
 const KINDS: [&str; 5] = [
@@ -27,26 +27,23 @@ fn compiled(scratch: &Scratch) -> Option<PathBuf> {
         skip("the program makes code for x86-64");
         return None;
     }
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/inside.c");
-    let program = scratch.join("inside");
-    compile(source.as_ref(), &program, ["-O1"])?;
-    Some(program)
+    common::compiled(scratch, "inside.c", &["-O1"])
 }
 
-/// Starts a command that becomes the program, and waits until its perf map is written. None if the
-/// command ends before.
-fn start(command: &mut Command) -> Option<Process> {
+/// Starts a command that becomes the program, and waits until its perf map is written.
+fn start(command: &mut Command) -> Process {
     let mut process = Process::start_load(command.stdout(Stdio::piped()));
     let output = process.stdout.take().expect("a pipe");
-    let ready = BufReader::new(output).lines().next()?;
-    ready.is_ok().then_some(process)
+    let ready = BufReader::new(output).lines().next();
+    assert!(matches!(ready, Some(Ok(_))), "{command:?}: {ready:?}");
+    process
 }
 
 /// Starts the program outside of namespaces. Returns its file, too. None where that is not possible.
 pub fn program_with_map() -> Option<(Process, Scratch)> {
     let scratch = Scratch::new();
     let program = compiled(&scratch)?;
-    Some((start(&mut Command::new(program))?, scratch))
+    Some((start(&mut Command::new(program)), scratch))
 }
 
 #[test]
@@ -68,11 +65,14 @@ fn functions_of_processes_in_namespaces_have_names() {
     );
     let rounds: Vec<&str> = (0..cases(1)).flat_map(|_| KINDS).collect();
     side_by_side(&rounds, |kind| {
+        let mut alone = Command::new("unshare");
+        let can = alone.args(kind.split(' ')).arg("true").status();
+        if !can.is_ok_and(|can| can.success()) {
+            return skip(format!("unshare {kind}: refused here"));
+        }
         let mut command = Command::new("sh");
         command.args(["-c", &script, "sh"]).args(kind.split(' '));
-        let Some(process) = start(&mut command) else {
-            return skip(format!("unshare {kind}: refused here"));
-        };
+        let process = start(&mut command);
         // With a namespace of pids the program is a child of this process.
         let pid = process.pid().to_string();
         let mut sampling = proftop(&["-b", "-d", "0.5", "--format", "json", "-p", &pid]);

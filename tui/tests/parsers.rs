@@ -7,7 +7,7 @@ use common::memory_group::MemoryGroup;
 use common::{can_sample, list, number, parsers_of, proftop};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,8 +106,8 @@ fn sample_while_they_are_killed(
 /// Memory that all parsers together may take once they run: less than one needs for its work.
 const LITTLE_MEMORY: u64 = 64 << 10;
 
-/// Work on a file ends four parsers, and is not tried again then. If none has ended for this long, there
-/// is a new file.
+/// Work on a file ends four parsers, and is not tried again then. If none has ended for this long,
+/// there is a new file.
 const ENDED_FOR: Duration = Duration::from_millis(100);
 
 /// How often the test looks for new parsers before it looks whether it takes too long.
@@ -117,7 +117,7 @@ const LOOKS: u32 = 100;
 const PROGRAMS: usize = 3;
 
 #[test]
-fn nor_while_they_find_no_memory() {
+fn no_sample_is_lost_and_no_name_wrong_while_they_find_no_memory() {
     if !can_sample() {
         return;
     }
@@ -144,30 +144,28 @@ fn nor_while_they_find_no_memory() {
     ]);
     command.stdout(fs::File::create(&output).expect("a file"));
     let mut sampling = Process::start(command.stderr(Stdio::null()));
-    let (mut begun, mut killed) = (BTreeSet::new(), BTreeSet::new());
     let (mut ended, mut since) = (0, Instant::now());
-    let mut limit_new_ones = || {
-        let parsers: BTreeSet<u32> = parsers_of(sampling.pid()).into_iter().collect();
-        for parser in parsers.difference(&begun) {
-            little.add(*parser);
-        }
-        begun.extend(&parsers);
-        let now_ended = begun.difference(&parsers).count() - killed.difference(&parsers).count();
+    let mut look = || {
+        let parsers = parsers_of(sampling.pid());
+        parsers.iter().for_each(|parser| little.add(*parser));
+        let now_ended = little.ended();
         if now_ended > ended {
             (ended, since) = (now_ended, Instant::now());
         } else if since.elapsed() > ENDED_FOR {
-            // One that works on has got memory enough before it was found: a new one takes its place.
-            killed.extend(parsers.into_iter().filter(|parser| kill(*parser)));
+            // One that works on has got memory enough before it was found: another takes its place.
+            for parser in parsers {
+                kill(parser);
+            }
             start_copy();
             since = Instant::now();
         }
-        ended
+        ended >= KILLS
     };
     wait_until("a hundred have ended", || {
         // A parser must be found before it has done its first work.
         (0..LOOKS).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            limit_new_ones() >= KILLS
+            look()
         })
     });
     // No parser that begins from now on is limited.
@@ -277,8 +275,8 @@ fn symbols(program: &Path) -> ElfSymbols {
     ElfSymbols::read(&fs::File::open(program).expect("it is there")).expect("its symbols")
 }
 
-/// Returns the samples of the program's functions that have a name, of modules whose name begins like
-/// this. Fails if a name is wrong.
+/// Returns the samples of the program's functions that have a name, of modules whose name begins
+/// like this. Fails if a name is wrong.
 fn named(symbols: &ElfSymbols, reports: &[Value], module: &str) -> u64 {
     let functions = reports.iter().flat_map(|report| list(report, "functions"));
     let own = functions.filter(|function| {

@@ -329,6 +329,12 @@ fn who_reads_a_broken_file_is_told_which_and_how() {
                 format!("{file} is empty")
             };
             assert!(said.contains(&expected), "{words:?}: {said}");
+            let is_export_of_none = words[0] == "export" && file == &cut;
+            assert_eq!(
+                said.contains("the recording has none"),
+                is_export_of_none,
+                "{words:?}: {said}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask kernels FOLDER [RELEASE…] [--cpus N] [--kvm]`: checks whether sampling is correct
 //! on other kernels. Boots each kernel below a folder in a virtual machine whose only programs are
-//! `probe/examples/selftest` and proftop as it is given to others, and prints a table of the results.
+//! `probe/examples/selftest` and proftop as it is given to others, and prints a table of results.
 //!
 //! | module | holds |
 //! |---|---|
@@ -120,8 +120,8 @@ fn row(release: &str, outcome: &Outcome) -> String {
     format!("| {release} | {} | {ended} |", cells.join(" | "))
 }
 
-/// Builds the self-test, static and without debug information, which would be most of the archive. It
-/// keeps its symbols: proftop names its functions.
+/// Builds the self-test, static and without debug information, which would be most of the archive.
+/// It keeps its symbols: proftop names its functions.
 fn self_test(scratch: &Path) -> Result<Vec<u8>> {
     let built = Command::new(env!("CARGO"))
         .current_dir(fingerprint::workspace())

@@ -28,10 +28,11 @@ struct Place {
 pub const AT_BEGINNING: u64 = 0;
 pub const AT_END: u64 = 1 << 32;
 
-/// Reads the values of a probe that are due when a call begins, or ends: `when` is one of the constants
-/// above, together with the number of the probe. `sp` is where the return address of the call is.
+/// Reads the values of a probe that are due when a call begins, or ends: `when` is one of the
+/// constants above and the number of the probe, as functions of BPF take five arguments. `sp` is
+/// where the return address of the call is. Returns 0: functions of BPF return a number.
 ///
-/// Not inlined: the registers take most of a stack frame, which is free again when the stack is walked.
+/// Not inlined: what the registers take of the stack is free again when the stack is walked.
 #[inline(never)]
 pub fn read(
     regs: *mut pt_regs,
@@ -73,8 +74,8 @@ pub fn read(
     0
 }
 
-/// Reads the values of a probe at a tracepoint, whose arguments are the words of the context. Not inlined,
-/// as [`read`].
+/// Reads the values of a probe at a tracepoint, whose arguments are the words of the context. Not
+/// inlined, and returns 0, as [`read`].
 #[inline(never)]
 pub fn read_of_point(
     arguments: *const c_void,
@@ -162,7 +163,7 @@ unsafe extern "C" fn one_value(index: u32, place: *mut c_void) -> i64 {
 /// Writes the value of a chain to `into`. Returns 1 if some of its memory cannot be read.
 #[inline(never)]
 fn follow(place: *const Place, chain: *const Chain, into: &mut u64) -> u32 {
-    // SAFETY: the callers' own; the register is inside of the array.
+    // SAFETY: the callers' own; `base` is at most ZERO, the last place of the array.
     unsafe {
         let registers = &raw const (*place).registers as *const u64;
         let base = (*chain).base;

@@ -1,6 +1,7 @@
-//! Runs the program that is given to others, if it is beside this one: as a static program, with its
-//! readers and parsers, it does what a source alone does not.
+//! Runs the program that is given to others, if it is beside this one: it is a static program with
+//! readers and parsers, so that more can go wrong than in the sources alone.
 
+use super::own_machine;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,21 +9,25 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 /// Where the machine has it.
 const PROGRAM: &str = "/proftop";
 
-/// How many reports of a second there may be until one is right: reading the unwind tables and names of
-/// this program takes many seconds if each instruction is emulated.
+/// How many reports of a second there may be until one is right: reading the unwind tables and names
+/// of this program takes many seconds if each instruction is emulated.
 const REPORTS_MAX: u32 = 90;
 
-/// Of the stacks and of the frames of one report: the rest came in the moment in which a thread begins.
+/// The least percentage of whole stacks, and of frames with a name, in a report that is right.
 const PERCENT_MIN: f64 = 99.0;
 
-/// What is counted, for some seconds: calls of a function of this program, and hits of a tracepoint.
+/// What is counted for some seconds: calls of a function of this program, and a tracepoint.
 const COUNTED: [&str; 2] = ["selftest_naps", "tracepoint:sched:sched_switch"];
 
 /// Checks that it samples this process by both engines, with whole stacks and names, and where the
 /// kernel can do it, that it counts calls.
 pub fn check(counts_calls: bool) -> Result<(), String> {
     if !Path::new(PROGRAM).exists() {
-        return Ok(());
+        return if own_machine::is_ours() {
+            Err(format!("there is no {PROGRAM}"))
+        } else {
+            Ok(())
+        };
     }
     if counts_calls {
         COUNTED.into_iter().try_for_each(count)?;
@@ -58,8 +63,8 @@ fn count(name: &str) -> Result<(), String> {
     let told: Vec<&str> = told.lines().take(2).collect();
     println!("{}", told.join("\n"));
     let number = told.get(1).and_then(|line| line.split_whitespace().next());
-    let is_counted = number.is_some_and(|number| number != "0" && number != "no");
-    if output.status.success() && is_counted {
+    let number = number.and_then(|number| number.replace(',', "").parse::<u64>().ok());
+    if output.status.success() && number.is_some_and(|number| number > 0) {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);

@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
-const NEWER_KERNEL: &str = "use kernel 5.17 or newer, or one with this backported";
+const NEWER_KERNEL: &str = "use kernel 6.1 or newer, or one with this backported";
 
 /// Checks for the kernel's BTF, to which the programs are adapted.
 pub fn type_information() -> Finding {
@@ -159,7 +159,7 @@ mod tests {
         let older = judge_loop(&Ok(false), true);
         assert_eq!(older.level, Level::Warn);
         assert!(older.what.contains("samples the time on CPUs"));
-        assert!(older.fix.unwrap().contains("5.17"));
+        assert!(older.fix.unwrap().contains("6.1"));
         assert_eq!(judge_loop(&Ok(false), false).level, Level::Fail);
         assert_eq!(judge_loop(&Ok(true), true).level, Level::Ok);
         let unknown = judge_loop(&Err(io::Error::other("?")), true);

@@ -1,6 +1,6 @@
-//! Checks the stacks of all programs. Kernels before 6.13 refuse a program that may need more than 512
-//! bytes with all functions that are in each other at a time; newer ones give each function as
-//! many. Before 6.8 each frame counts as a multiple of 32 bytes.
+//! Checks the stacks of all programs. Kernels before 6.13 refuse a program if it needs more than
+//! 512 bytes together with what it calls, where that is deepest; newer ones may give each function
+//! as many. There each frame counts as a multiple of 32 bytes; since 6.8 often of 16.
 
 use super::objects::BpfObject;
 use aya_obj::Object;
@@ -21,8 +21,8 @@ const LOAD_ADDRESS: u8 = 0x18;
 const PSEUDO_CALL: u8 = 1;
 const PSEUDO_FUNCTION: u8 = 4;
 
-/// A function of a program: the bytes of its own frame, and where the functions begin that it calls or
-/// gives to a helper to call.
+/// A function of a program: the bytes of its own frame, and where the functions begin that it calls,
+/// or that it gives to a helper to call.
 #[derive(Default)]
 struct Function {
     bytes: u32,
@@ -41,7 +41,7 @@ fn functions(code: &[bpf_insn]) -> BTreeMap<usize, Function> {
     for at in &references {
         functions.entry(target(*at)).or_default();
     }
-    let own = |at: usize| *functions_before(&functions, at).0;
+    let own = |at: usize| function_at(&functions, at);
     let calls: Vec<(usize, usize)> = references
         .iter()
         .map(|at| (own(*at), target(*at)))
@@ -75,9 +75,10 @@ fn functions(code: &[bpf_insn]) -> BTreeMap<usize, Function> {
     functions
 }
 
-/// Returns the function that an instruction belongs to.
-fn functions_before(functions: &BTreeMap<usize, Function>, at: usize) -> (&usize, &Function) {
-    functions.range(..=at).next_back().expect("one begins at 0")
+/// Returns where the function begins that an instruction belongs to.
+fn function_at(functions: &BTreeMap<usize, Function>, at: usize) -> usize {
+    let before = functions.range(..=at).next_back();
+    *before.expect("one begins at 0").0
 }
 
 /// Returns the most bytes and frames that a function and what it calls need.
@@ -118,4 +119,12 @@ fn programs_need_no_more_stack_than_older_kernels_give() {
     if let Some(object) = BpfObject::without_loop() {
         check(&object);
     }
+    let of_arm = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../assets/proftop.aarch64.bpf.o"
+    );
+    check(&BpfObject {
+        bytes: std::fs::read(of_arm).expect("it is committed"),
+        is_without_loop: false,
+    });
 }

@@ -11,6 +11,7 @@
 //! ```
 
 use super::InvokingUser;
+use crate::open_files;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::io;
@@ -130,8 +131,10 @@ impl UserRights {
         Ok(())
     }
 
-    /// Makes a command run as the user: its ids, its groups and its home.
+    /// Makes a command run as the user: its ids, its groups, its home, and the limit of open files
+    /// that this process began with.
     pub fn apply_to(&self, command: &mut Command) {
+        open_files::give_back_limit(command);
         let Some(user) = &self.user else { return };
         command.env("HOME", &user.home);
         command.env("USER", &user.name).env("LOGNAME", &user.name);

@@ -28,6 +28,8 @@ impl MemoryGroup {
                 continue;
             }
             let group = Self(group);
+            // Where there is swap, it would take what has no room. Version 1 has no file of this name.
+            _ = fs::write(group.0.join("memory.swap.max"), "0");
             if fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
                 return Some(group);
             }
@@ -39,7 +41,22 @@ impl MemoryGroup {
     /// Moves a process into the group: it gets no memory beyond what it has and the group's size.
     /// Does nothing if it has ended.
     pub fn add(&self, pid: u32) {
-        _ = fs::write(self.0.join("cgroup.procs"), pid.to_string());
+        let added = fs::write(self.0.join("cgroup.procs"), pid.to_string());
+        let has_ended = !Path::new("/proc").join(pid.to_string()).exists();
+        assert!(added.is_ok() || has_ended, "{pid}: {added:?}");
+    }
+
+    /// Returns how many processes the kernel has ended because the group had no memory left.
+    pub fn ended(&self) -> usize {
+        // Version 1 of control groups, and version 2.
+        let told = ["memory.oom_control", "memory.events"]
+            .iter()
+            .find_map(|name| fs::read_to_string(self.0.join(name)).ok());
+        let told = told.expect("one of them is there");
+        let count = told.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        count
+            .and_then(|count| count.parse().ok())
+            .expect("a number")
     }
 
     /// Makes the command start inside of the group.

@@ -30,7 +30,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use test_support::{DEADLINE, Process, skip, wait_until};
+use test_support::{DEADLINE, Process, Scratch, compile, skip, wait_until};
 
 pub const PROFTOP: &str = env!("CARGO_BIN_EXE_proftop");
 
@@ -113,6 +113,15 @@ pub fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
             scope.spawn(work_on);
         }
     });
+}
+
+/// Compiles a program of `tests/programs/`, such as `crowd.c`, and returns its path. None where that is
+/// not possible.
+pub fn compiled(scratch: &Scratch, source: &str, flags: &[&str]) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let program = scratch.join(source.trim_end_matches(".c"));
+    compile(&folder.join(source), &program, flags)?;
+    Some(program)
 }
 
 /// A script that takes the place of ssh: it runs the command on this machine.
@@ -268,6 +277,16 @@ pub fn self_samples(reports: &[Value], name: &str) -> u64 {
         .filter(|function| function["name"] == name)
         .map(|function| number(function, "self"))
         .sum()
+}
+
+/// Returns whether the last of these reports on `burn` has whole stacks only, and names its functions.
+pub fn has_whole_stacks(reports: &[Value]) -> bool {
+    let Some(last) = reports.last() else {
+        return false;
+    };
+    let stacks = number(last, "user_stacks");
+    let is_named = self_samples(std::slice::from_ref(last), BURN_FUNCTIONS[0]) > 0;
+    stacks > 0 && number(last, "whole") == stacks && is_named
 }
 
 /// Returns half the width of the band in which a measured share must lie: five standard deviations,

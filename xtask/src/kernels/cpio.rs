@@ -1,8 +1,8 @@
 //! A file system in memory with which a kernel starts: an archive of the kind `newc`, as described
 //! in the kernel's documentation (driver-api/early-userspace/buffer-format).
 
-/// Returns an archive with a program that the kernel starts as the first, a console for it, and another
-/// program with this name.
+/// Returns an archive with a program that the kernel starts as the first, a console for it, and
+/// another program with this name.
 pub fn with_programs(first: &[u8], name: &str, other: &[u8]) -> Vec<u8> {
     let mut archive = Archive::default();
     archive.add("dev", DIRECTORY | 0o755, (0, 0), &[]);
