@@ -1,8 +1,8 @@
 //! A self-test for kernels other than this one: samples its own threads, which
 //! work at the bottom of a deep recursion, sleep, or wait, by BPF and then by perf alone,
-//! prints the results, and has proftop itself sample it. Ends with 1 if something is wrong. Linked statically it can be
-//! the only program of a virtual machine: `cargo xtask kernels` builds it and boots it on
-//! the kernels that it is given.
+//! prints the results, and has proftop itself sample it if that is there. Ends with 1 if something
+//! is wrong. Linked statically it can be the first program of a virtual machine: `cargo xtask
+//! kernels` builds it and boots it on the kernels that it is given.
 
 mod faults;
 mod own_machine;

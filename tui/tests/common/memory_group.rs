@@ -28,7 +28,7 @@ impl MemoryGroup {
                 continue;
             }
             let group = Self(group);
-            // Where there is swap, it would take what has no room. Version 1 has no file of this name.
+            // Swap would take what has no room. Version 1 has no file of this name.
             _ = fs::write(group.0.join("memory.swap.max"), "0");
             if fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
                 return Some(group);

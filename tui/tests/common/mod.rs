@@ -115,8 +115,8 @@ pub fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// Compiles a program of `tests/programs/`, such as `crowd.c`, and returns its path. None where that is
-/// not possible.
+/// Compiles a program of `tests/programs/`, such as `crowd.c`, and returns its path. None where that
+/// is not possible.
 pub fn compiled(scratch: &Scratch, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let program = scratch.join(source.trim_end_matches(".c"));
@@ -279,7 +279,8 @@ pub fn self_samples(reports: &[Value], name: &str) -> u64 {
         .sum()
 }
 
-/// Returns whether the last of these reports on `burn` has whole stacks only, and names its functions.
+/// Returns whether the last of these reports on `burn` has whole stacks only, and names its
+/// functions.
 pub fn has_whole_stacks(reports: &[Value]) -> bool {
     let Some(last) = reports.last() else {
         return false;

@@ -16,8 +16,8 @@ const ENDED: &str = "selftest ended with ";
 /// What the kernel writes when one CPU executes a breakpoint by which another one, which changes the
 /// kernel's code, keeps it out for a moment, although that breakpoint has been removed. The emulator
 /// of QEMU 7.2 does that: with 16 CPUs, Linux 6.12 ended so in 6 of 6 runs in which a program of 40
-/// lines switched the tracepoint of `__sysvec_irq_work` on and off by tracefs beside events of perf, and
-/// in none of 2 in which one thread emulated all CPUs. Linux 6.19 with 2 CPUs ended so once, in
+/// lines switched the tracepoint of `__sysvec_irq_work` on and off by tracefs beside events of perf,
+/// and in none of 2 in which one thread emulated all CPUs. Linux 6.19 with 2 CPUs ended so once, in
 /// `__schedule`, while an event of perf was opened.
 const STALE_BREAKPOINT: &str = "Oops: int3";
 const STALE_IN: [&str; 2] = ["RIP: 0010:__sysvec_irq_work", "RIP: 0010:__schedule"];
