@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The limit before it was raised. Not set: it was not.
+/// The limit before it was raised. It is not set as long as the limit was not raised.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the limit of open files of this process as far as it may: a source has some for each CPU

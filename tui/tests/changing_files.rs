@@ -4,7 +4,7 @@
 use crate::{common, namespaces};
 
 use common::{
-    can_sample, proftop, reports, reports_until, run, self_samples, side_by_side, sum, text,
+    DEMO, can_sample, proftop, reports, reports_until, run, self_samples, side_by_side, sum, text,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,6 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use test_support::{Random, Scratch, cases, compile, run_tool};
-
-const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
 
 /// The longest time for which a file is shorter, or whole.
 const PAUSE_US: u64 = 3_000;

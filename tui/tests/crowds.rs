@@ -29,7 +29,7 @@ fn sample_while_made(what: &str, at_least: u64) {
         return;
     }
     let scratch = Scratch::new();
-    let Some(program) = common::compiled(&scratch, "crowd.c", &["-O1", "-pthread"]) else {
+    let Some(program) = common::compiled(scratch.path(), "crowd.c", &["-O1", "-pthread"]) else {
         return;
     };
     let mut command = Command::new(program);
@@ -62,7 +62,7 @@ fn many_processes_and_threads_cost_no_sample() {
         return;
     }
     let scratch = Scratch::new();
-    let Some(program) = common::compiled(&scratch, "crowd.c", &["-O1", "-pthread"]) else {
+    let Some(program) = common::compiled(scratch.path(), "crowd.c", &["-O1", "-pthread"]) else {
         return;
     };
     let each = (500 * cases(2)).to_string();

@@ -5,9 +5,8 @@ use crate::common;
 
 use common::{can_sample, list, number, proftop, run, text};
 use serde_json::Value;
-use std::path::Path;
 use std::process::Command;
-use test_support::{Scratch, compile, skip};
+use test_support::{Scratch, skip};
 
 fn report(file: &str, more: &[&str]) -> Value {
     let args = [&["report", file, "--format", "json"], more].concat();
@@ -21,11 +20,9 @@ fn page_faults_are_counted_by_function_in_every_format() {
         return;
     }
     let scratch = Scratch::new();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/faults.c");
-    let program = scratch.join("faults");
-    if compile(&source, &program, ["-O1", "-g"]).is_none() {
+    let Some(program) = common::compiled(scratch.path(), "faults.c", &["-O1", "-g"]) else {
         return;
-    }
+    };
     let file = scratch.join("faults.pft").display().to_string();
     let program = program.display().to_string();
     let record = [

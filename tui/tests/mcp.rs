@@ -1,7 +1,7 @@
 //! `proftop mcp` as an assistant's program uses it: one message in each line, over pipes.
 
 use crate::common::mistakes::{VARIABLE, assert_told};
-use crate::common::{burning, can_sample, parsers_of, proftop};
+use crate::common::{DEMO, burning, can_sample, parsers_of, proftop};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -11,8 +11,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Instant;
 use test_support::{DEADLINE, Process, Random, Scratch, wait_until, work_while_killed};
-
-const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
 
 /// A server, and the messages that it has written.
 struct Server {

@@ -27,7 +27,7 @@ fn compiled(scratch: &Scratch) -> Option<PathBuf> {
         skip("the program makes code for x86-64");
         return None;
     }
-    common::compiled(scratch, "inside.c", &["-O1"])
+    common::compiled(scratch.path(), "inside.c", &["-O1"])
 }
 
 /// Starts a command that becomes the program, and waits until its perf map is written.

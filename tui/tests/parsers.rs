@@ -124,7 +124,8 @@ fn no_sample_is_lost_and_no_name_wrong_while_they_find_no_memory() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    // Files without a build-id are told apart however equal they are.
+    // Without a build-id, proftop takes each copy of the program for another file, although their
+    // bytes are equal.
     let program = program(folder.path(), &["-Wl,--build-id=none"]);
     let (Some(program), Some(little)) = (program, MemoryGroup::of(LITTLE_MEMORY)) else {
         return;

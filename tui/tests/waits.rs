@@ -8,15 +8,12 @@ use common::tmux::Terminal;
 use common::{can_sample, list, number, proftop, run, text};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
-use test_support::{Process, Scratch, compile, skip};
+use test_support::{Process, Scratch, skip};
 
 /// Records the program from its beginning to its end. Returns None where that is not possible.
 fn recorded(scratch: &Scratch) -> Option<String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/waits.c");
-    let program = scratch.join("waits");
-    compile(&source, &program, ["-O1", "-g", "-pthread"])?;
+    let program = common::compiled(scratch.path(), "waits.c", &["-O1", "-g", "-pthread"])?;
     let file = scratch.join("waits.pft").display().to_string();
     let program = program.display().to_string();
     let record = ["record", "--metric", "off-cpu", "-o", &file, "--", &program];
@@ -143,9 +140,7 @@ pub fn check_sums(report: &Value) {
 
 /// Starts the program whose threads hold known locks, and waits until they do.
 pub fn locks(scratch: &Scratch) -> Option<Process> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
-    let program = scratch.join("locks");
-    compile(&source, &program, ["-O1", "-g", "-pthread"])?;
+    let program = common::compiled(scratch.path(), "locks.c", &["-O1", "-g", "-pthread"])?;
     let mut locks = Process::start(Command::new(&program).stdout(Stdio::piped()));
     let mut ready = String::new();
     let printed = locks.stdout.take().expect("it is piped");

@@ -12,7 +12,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use test_support::{OTHER_USER, become_other_user, compile, copy_program, is_root_or_skip, skip};
+use test_support::{OTHER_USER, become_other_user, copy_program, is_root_or_skip, skip};
 
 /// A folder of the user without rights, with a copy of proftop and a program in it.
 struct Home {
@@ -29,9 +29,7 @@ impl Home {
         let copy = folder.path().join("proftop");
         copy_program(PROFTOP, &copy);
         may_all(&copy).unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/waits.c");
-        let program = folder.path().join("waits");
-        compile(&source, &program, ["-O1", "-g", "-pthread"])?;
+        let program = common::compiled(folder.path(), "waits.c", &["-O1", "-g", "-pthread"])?;
         may_all(&program).unwrap();
         Some(Self { folder, program })
     }

@@ -31,21 +31,24 @@ pub use build::target_folder;
 use crate::fingerprint;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Builds everything from the files of this workspace.
 pub fn make() -> Result<()> {
     let root = fingerprint::workspace();
-    let target = build::target_folder()?;
-    let out = target.join("package");
-    make_into(root, &target.join("package-build"), &out)?;
+    let out = build::target_folder()?.join("package");
+    make_into(root, &compilers_folder()?, &out)?;
     measure::check(&out.join("proftop"))
+}
+
+/// Returns the folder of the compiler's files.
+fn compilers_folder() -> Result<PathBuf> {
+    Ok(build::target_folder()?.join("package-build"))
 }
 
 /// Builds the program alone, and returns its bytes.
 pub fn program() -> Result<Vec<u8>> {
-    let build = build::target_folder()?.join("package-build");
-    let built = build::build(fingerprint::workspace(), &build)?;
+    let built = build::build(fingerprint::workspace(), &compilers_folder()?)?;
     fs::read(&built).with_context(|| built.display().to_string())
 }
 

@@ -34,8 +34,6 @@ const WARM_UP_MAX: Duration = Duration::from_secs(60);
 /// The name of a thread that sleeps, and for how long each time.
 const SLEEPER: &str = "sleeper";
 const NAP: Duration = Duration::from_millis(50);
-/// The first kernel with `bpf_loop`, without which no calls are counted.
-const SINCE_LOOP: (u32, u32) = (5, 17);
 /// How often a CPU is turned off and on.
 const HOTPLUG_ROUNDS: u32 = 20;
 
@@ -84,7 +82,7 @@ fn test() -> ExitCode {
     };
     match by_bpf(&config)
         .and_then(|()| rights::check())
-        .and_then(|()| program::check(own_machine::release() >= SINCE_LOOP))
+        .and_then(|()| program::check())
         .and_then(|()| by_perf(&config))
     {
         Ok(()) => {

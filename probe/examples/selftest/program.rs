@@ -19,9 +19,12 @@ const PERCENT_MIN: f64 = 99.0;
 /// What is counted for some seconds: calls of a function of this program, and a tracepoint.
 const COUNTED: [&str; 2] = ["selftest_naps", "tracepoint:sched:sched_switch"];
 
+/// The first kernel on which calls are counted.
+const COUNTED_SINCE: (u32, u32) = (6, 1);
+
 /// Checks that it samples this process by both engines, with whole stacks and names, and where the
 /// kernel can do it, that it counts calls.
-pub fn check(counts_calls: bool) -> Result<(), String> {
+pub fn check() -> Result<(), String> {
     if !Path::new(PROGRAM).exists() {
         return if own_machine::is_ours() {
             Err(format!("there is no {PROGRAM}"))
@@ -29,7 +32,7 @@ pub fn check(counts_calls: bool) -> Result<(), String> {
             Ok(())
         };
     }
-    if counts_calls {
+    if own_machine::release() >= COUNTED_SINCE {
         COUNTED.into_iter().try_for_each(count)?;
     }
     for engine in ["bpf", "perf"] {

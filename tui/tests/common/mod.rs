@@ -30,9 +30,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use test_support::{DEADLINE, Process, Scratch, compile, skip, wait_until};
+use test_support::{DEADLINE, Process, compile, skip, wait_until};
 
 pub const PROFTOP: &str = env!("CARGO_BIN_EXE_proftop");
+
+/// The recording that is built into the program.
+pub const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
 
 pub fn proftop(args: &[&str]) -> Command {
     let mut command = Command::new(PROFTOP);
@@ -115,12 +118,12 @@ pub fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// Compiles a program of `tests/programs/`, such as `crowd.c`, and returns its path. None where that
-/// is not possible.
-pub fn compiled(scratch: &Scratch, source: &str, flags: &[&str]) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let program = scratch.join(source.trim_end_matches(".c"));
-    compile(&folder.join(source), &program, flags)?;
+/// Compiles a program of `tests/programs/`, such as `crowd.c`, into a folder, and returns its path.
+/// None where that is not possible.
+pub fn compiled(folder: &Path, source: &str, flags: &[&str]) -> Option<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let program = folder.join(source.trim_end_matches(".c"));
+    compile(&sources.join(source), &program, flags)?;
     Some(program)
 }
 
