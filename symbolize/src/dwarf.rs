@@ -52,7 +52,7 @@ mod unit;
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cache::Cache;
@@ -89,6 +89,8 @@ pub struct DebugInfo {
     prepared: Mutex<HashMap<u64, usize>>,
     /// How often units of some addresses were looked for without an index of all.
     looks: AtomicU32,
+    /// Bytes of the units that were read, those that were read again included.
+    bytes_read: AtomicU64,
 }
 
 /// What a unit says about a few addresses.
@@ -154,6 +156,7 @@ impl DebugInfo {
             kept_max,
             prepared: Mutex::default(),
             looks: AtomicU32::new(0),
+            bytes_read: AtomicU64::new(0),
         }))
     }
 
@@ -238,6 +241,8 @@ impl DebugInfo {
         wanted: Wanted<'_>,
         scratch: &mut Scratch,
     ) -> Option<Arc<Table>> {
+        let bytes = self.unit_bytes(unit) as u64;
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         let reader = self.reader();
         let pool = Mutex::default();
         let mut read = reader.read_unit(unit, &self.split, true, wanted, (&pool, scratch))?;
@@ -302,6 +307,11 @@ impl DebugInfo {
     /// Number of bytes that describe code: a measure of the cost of reading everything.
     pub fn bytes(&self) -> usize {
         self.sections.info_bytes()
+    }
+
+    /// Number of those bytes that were read for single addresses, again included.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
     }
 
     /// Bytes of heap in use, without sections that are read on demand.

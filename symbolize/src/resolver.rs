@@ -1,12 +1,14 @@
 //! Answers everything about an address of one file, for callers that ask about a file and not about
 //! a running process: from the file and its debug files, or from a table made of them earlier.
 
+mod kept;
 mod late_info;
 mod late_symbols;
 
 use std::io::Write;
 use std::sync::Arc;
 
+pub use kept::KeptTables;
 use late_info::LateInfo;
 use late_symbols::LateSymbols;
 
@@ -15,6 +17,7 @@ use crate::foreign::ForeignSymbols;
 use crate::object::Object;
 use crate::table::pool::KnownTexts;
 use crate::table::{Extras, SymbolEntry, Symbols, Table};
+use crate::table_cache::TableKey;
 use crate::{ElfSymbols, GoFrame, LinkAddr, OpenError, Reason, Segments};
 
 /// One file, ready for look-ups.
@@ -26,8 +29,13 @@ enum Source {
     File {
         symbols: Box<LateSymbols>,
         info: Box<LateInfo>,
+        /// The key of the table that may be kept of it; `None` if none is to be kept.
+        key: Option<Box<TableKey>>,
     },
-    Table(Arc<Table>),
+    Table {
+        id: String,
+        table: Arc<Table>,
+    },
     /// A file of another system, which has functions only.
     Foreign(Box<ForeignSymbols>),
 }
@@ -65,22 +73,45 @@ impl Resolver {
         files: impl Fn() -> DebugFiles,
         bytes_max: u64,
     ) -> Result<Resolver, OpenError> {
+        Resolver::of_file_or_kept(main, files, bytes_max, None)
+    }
+
+    /// Does the same, but uses the table that earlier runs have kept of the file, if there is one.
+    pub fn of_file_or_kept(
+        main: Object,
+        files: impl Fn() -> DebugFiles,
+        bytes_max: u64,
+        kept: Option<&KeptTables>,
+    ) -> Result<Resolver, OpenError> {
         let separate = if main.has_debug_info() {
             None
         } else {
             files().separate(&main)
         };
+        // The key is made before anything is read: it says what the file was until then.
+        let key = kept.and_then(|_| TableKey::new(&main, separate.as_ref().unwrap_or(&main)));
+        if let Some(table) = kept
+            .zip(key.as_ref())
+            .and_then(|(kept, key)| kept.find(key))
+        {
+            let id = main.file_id()?.to_string();
+            let table = Arc::new(table);
+            return Ok(Resolver(Source::Table { id, table }));
+        }
+        let key = key.map(Box::new);
         let symbols = Box::new(LateSymbols::new(main, files())?);
         let info = Box::new(LateInfo::new(separate, files(), bytes_max));
         if symbols.go().is_none() {
             info.read(symbols.object())?;
         }
-        Ok(Resolver(Source::File { symbols, info }))
+        Ok(Resolver(Source::File { symbols, info, key }))
     }
 
     /// Uses a table that [`Resolver::to_table`] wrote.
     pub fn of_table(table: Table) -> Resolver {
-        Resolver(Source::Table(Arc::new(table)))
+        let id = String::from_utf8_lossy(table.key()).into_owned();
+        let table = Arc::new(table);
+        Resolver(Source::Table { id, table })
     }
 
     /// Uses a file of another system.
@@ -92,7 +123,7 @@ impl Resolver {
     pub fn id(&self) -> String {
         match &self.0 {
             Source::File { symbols, .. } => symbols.id().to_string(),
-            Source::Table(table) => String::from_utf8_lossy(table.key()).into_owned(),
+            Source::Table { id, .. } => id.clone(),
             Source::Foreign(symbols) => symbols.id().to_owned(),
         }
     }
@@ -101,7 +132,7 @@ impl Resolver {
     pub fn segments(&self) -> &Segments {
         match &self.0 {
             Source::File { symbols, .. } => symbols.object().segments(),
-            Source::Table(table) => table.segments(),
+            Source::Table { table, .. } => table.segments(),
             Source::Foreign(symbols) => symbols.segments(),
         }
     }
@@ -109,8 +140,8 @@ impl Resolver {
     /// Whether the file has debug information that can be read, and so lines.
     pub fn has_lines(&self) -> bool {
         match &self.0 {
-            Source::File { symbols, info } => info.get(symbols.object()).is_some(),
-            Source::Table(table) => table.ranges() > 1,
+            Source::File { symbols, info, .. } => info.get(symbols.object()).is_some(),
+            Source::Table { table, .. } => table.ranges() > 1,
             Source::Foreign(_) => false,
         }
     }
@@ -118,19 +149,19 @@ impl Resolver {
     /// What an address needed and could not be read, and why; `None` if all was read, or not needed.
     pub fn failure(&self) -> Option<(&'static str, &OpenError)> {
         match &self.0 {
-            Source::File { symbols, info } => {
+            Source::File { symbols, info, .. } => {
                 let of_symbols = symbols.failure().map(|error| ("symbols", error));
                 let of_info = info.failure().map(|error| ("debug information", error));
                 of_symbols.or(of_info)
             }
-            Source::Table(_) | Source::Foreign(_) => None,
+            Source::Table { .. } | Source::Foreign(_) => None,
         }
     }
 
     /// Returns what is at an address: its function, and the functions that were inlined there.
     pub fn resolve(&self, addr: LinkAddr) -> Resolved {
         match &self.0 {
-            Source::File { symbols, info } => {
+            Source::File { symbols, info, .. } => {
                 let symbol = symbols.name(addr);
                 let frames = file_frames(symbols, info, addr);
                 let own = frames.last().map(|own| own.function.clone());
@@ -140,7 +171,7 @@ impl Resolver {
                     frames,
                 }
             }
-            Source::Table(table) => Resolved {
+            Source::Table { table, .. } => Resolved {
                 symbol: table
                     .symbol(addr)
                     .map(|symbol| symbol.name.to_vec())
@@ -159,7 +190,7 @@ impl Resolver {
     /// symbols. To look up others later takes the time of reading the whole of it. Of a Go program
     /// most addresses need no debug information, and none is read here.
     pub fn prepare(&self, addrs: &[LinkAddr]) {
-        let Source::File { symbols, info } = &self.0 else {
+        let Source::File { symbols, info, .. } = &self.0 else {
             return;
         };
         symbols.prepare(addrs);
@@ -177,7 +208,7 @@ impl Resolver {
                 let functions = symbols.whole().into_iter().flat_map(ElfSymbols::functions);
                 Box::new(functions.map(|f| (f.start, f.name)))
             }
-            Source::Table(table) => Box::new(table.symbols()),
+            Source::Table { table, .. } => Box::new(table.symbols()),
             Source::Foreign(symbols) => Box::new(symbols.functions().map(|f| (f.start, f.name))),
         }
     }
@@ -191,17 +222,39 @@ impl Resolver {
 
     /// Writes the table of [`Resolver::to_table`] to `sink` while it is made.
     pub fn write_table(&self, threads: usize, sink: &mut dyn Write) -> Result<(), OpenError> {
+        self.write_table_of(self.id().as_bytes(), threads, sink)
+    }
+
+    /// Keeps a table of the file for later runs if that pays, now that all addresses of this run
+    /// are answered: see [`KeptTables`]. Whether that succeeds changes no answer.
+    pub fn keep(&self, kept: &KeptTables, threads: usize) {
+        let Source::File { info, key, .. } = &self.0 else {
+            return;
+        };
+        if let Some((info, key)) = info.needed().zip(key.as_ref()) {
+            kept.note(key, info.bytes_read(), info.bytes() as u64, |sink| {
+                self.write_table_of(key.as_bytes(), threads, sink)
+            });
+        }
+    }
+
+    /// Writes the table with a key.
+    fn write_table_of(
+        &self,
+        key: &[u8],
+        threads: usize,
+        sink: &mut dyn Write,
+    ) -> Result<(), OpenError> {
         let (symbols, info) = match &self.0 {
-            Source::File { symbols, info } => {
+            Source::File { symbols, info, .. } => {
                 let info = info.read(symbols.object())?;
                 (symbols.whole()? as &dyn Symbols, info)
             }
             Source::Foreign(symbols) => (&**symbols as &dyn Symbols, None),
-            Source::Table(_) => return Err(OpenError::Refused("it is a table already")),
+            Source::Table { .. } => return Err(OpenError::Refused("it is a table already")),
         };
-        let key = self.id();
         let extras = Extras {
-            key: key.as_bytes(),
+            key,
             segments: Some(self.segments()),
             symbols: Some(symbols),
             columns: true,

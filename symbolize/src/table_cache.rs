@@ -64,6 +64,11 @@ impl TableKey {
         Some(TableKey { name, text })
     }
 
+    /// The name of the table's file, and of what else is kept about it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The whole key, to be compared because the file name is only a hash.
     pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
@@ -148,9 +153,14 @@ impl WholeTable {
 }
 
 impl TableCache {
-    /// Opens the cache below `base`, and creates it if it does not exist.
+    /// Opens the cache of lines below `base`, and creates it if it does not exist.
     pub fn open(base: &Path, bytes_max: u64) -> io::Result<TableCache> {
-        let directory = Directory::open(base, &PARTS)?;
+        TableCache::open_at(base, &PARTS, bytes_max)
+    }
+
+    /// Opens a cache of other tables in `base/parts…`, and creates it if it does not exist.
+    pub(crate) fn open_at(base: &Path, parts: &[&str], bytes_max: u64) -> io::Result<TableCache> {
+        let directory = Directory::open(base, parts)?;
         let directory = BoundedDirectory::new(directory, bytes_max);
         Ok(TableCache { directory })
     }

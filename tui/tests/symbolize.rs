@@ -73,7 +73,12 @@ fn piped(args: &[&str], input: &[u8]) -> String {
 
 /// Like [`piped`], but also returns what is printed to standard error.
 fn piped_with_errors(args: &[&str], input: &[u8]) -> (String, String) {
-    let mut child = proftop(args)
+    piped_into(&mut proftop(args), input)
+}
+
+/// Like [`piped_with_errors`], with a command.
+fn piped_into(command: &mut Command, input: &[u8]) -> (String, String) {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -295,6 +300,76 @@ fn ahead_of_time_and_without_the_file() {
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
     assert!(message.contains("cannot symbolize `sum`"), "{message}");
+}
+
+/// A program that is asked about in run after run has a table at some time, unasked, which gives the
+/// same answers. What cannot be kept is answered all the same, and the table of a file is not that
+/// of another one with its build-id.
+#[test]
+fn a_table_is_kept_of_what_is_asked_about_again_and_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
+    fs::copy(env!("CARGO_BIN_EXE_proftop"), &program).unwrap();
+    let addresses = some_functions(&program, 2_000);
+    let Some(addresses) = addresses else { return };
+    let cache = directory.path().join("cache");
+    let asked = |cache: &Path| {
+        let mut command = proftop(&["symbolize", program.to_str().unwrap(), "--format", "llvm"]);
+        command.env("PROFTOP_CACHE", cache);
+        piped_into(&mut command, addresses.as_bytes()).0
+    };
+    let expected = asked(Path::new("/dev/null"));
+    assert!(expected.contains(".rs:"));
+    let tables = || {
+        let files = fs::read_dir(cache.join("proftop/addresses/v1")).unwrap();
+        files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+    };
+    let mut runs = 0;
+    while runs == 0 || tables().is_empty() {
+        assert!(asked(&cache) == expected, "run {runs} differs");
+        runs += 1;
+        assert!(runs < 60, "no table after {runs} runs");
+    }
+    assert!(
+        runs > 1,
+        "the first run cannot know that there will be others"
+    );
+    assert!(asked(&cache) == expected, "the table answers otherwise");
+
+    // The table is used: without a part of it there are other answers, or none from it.
+    let [table] = &tables()[..] else {
+        panic!("one file has one table")
+    };
+    let whole = fs::read(table).unwrap();
+    fs::write(table, &whole[..whole.len() / 2]).unwrap();
+    assert!(asked(&cache) == expected, "a damaged table was believed");
+    fs::write(table, &whole).unwrap();
+
+    // Another program with that build-id, which is longer by a byte.
+    let mut other = fs::read(&program).unwrap();
+    other.push(0);
+    fs::write(&program, other).unwrap();
+    fs::write(table, "no table of it").unwrap();
+    assert!(asked(&cache) == expected);
+    assert_eq!(
+        fs::read(table).unwrap(),
+        b"no table of it",
+        "it was not opened"
+    );
+}
+
+/// Returns addresses of functions of a program, a line each. None without nm.
+fn some_functions(program: &Path, count: usize) -> Option<String> {
+    let listed = run_tool(Command::new("nm").arg("--defined-only").arg(program))?;
+    let listed = text(&listed.stdout);
+    let code: Vec<&str> = listed
+        .lines()
+        .filter(|line| line.contains(" t ") || line.contains(" T "))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let step = (code.len() / count).max(1);
+    let lines = code.iter().step_by(step).map(|addr| format!("0x{addr}\n"));
+    Some(lines.collect())
 }
 
 /// A log of another machine, of two builds of one program: each address gets the names of its

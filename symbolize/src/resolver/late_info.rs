@@ -45,6 +45,11 @@ impl LateInfo {
         }
     }
 
+    /// The debug information, if an address needed it.
+    pub fn needed(&self) -> Option<&DebugInfo> {
+        self.read.get()?.as_ref().ok()?.as_ref()
+    }
+
     /// The error with which reading ended.
     pub fn failure(&self) -> Option<&OpenError> {
         self.read.get()?.as_ref().err()

@@ -165,6 +165,9 @@ fn answer(
     for sentence in modules.missed().into_iter().chain(modules.unread()) {
         stderr::say(sentence);
     }
+    if written.is_ok() {
+        modules.keep();
+    }
     match written {
         // A reader that closes the output is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

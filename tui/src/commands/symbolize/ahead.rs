@@ -20,7 +20,7 @@ pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failu
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut exit = Exit::Done;
     for file in files.iter().map(AsRef::as_ref) {
-        let built = modules::open_file(file)
+        let built = modules::open_file(file, None)
             .and_then(|resolver| build_one(directory, file, &resolver, threads));
         match built {
             Ok(line) => {

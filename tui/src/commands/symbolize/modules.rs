@@ -16,6 +16,7 @@ use std::rc::Rc;
 use symbolize::debug_file::DebugFiles;
 use symbolize::foreign::{ForeignSymbols, dsym_of};
 use symbolize::object::Object;
+use symbolize::resolver::KeptTables;
 use symbolize::{FileSource, LinkAddr, OpenError, Resolver, demangle, opener};
 
 /// Maximum number of bytes of debug information of one file that are held in memory.
@@ -89,6 +90,8 @@ struct Told {
 pub struct Modules {
     /// The directory of tables, if addresses are resolved by tables and not by files.
     tables: Option<Tables>,
+    /// The tables of earlier runs, which stand for files as they were then.
+    kept: Option<KeptTables>,
     named: RefCell<HashMap<PathBuf, Module>>,
     known: RefCell<HashMap<Told, Result<Module, String>>>,
     /// The build-ids that the text has for files, by path and by file name.
@@ -102,10 +105,21 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Resolves addresses by files, wherever they are.
+    /// Resolves addresses by files, wherever they are, and by the tables that earlier runs kept of
+    /// them.
     pub fn of_files() -> Modules {
+        let base = symbolize::cache_directory::default_base();
+        Modules {
+            kept: base.and_then(|base| KeptTables::open(&base).ok()),
+            ..Modules::of_nothing()
+        }
+    }
+
+    /// Has nothing to resolve addresses by.
+    fn of_nothing() -> Modules {
         Modules {
             tables: None,
+            kept: None,
             named: RefCell::default(),
             known: RefCell::default(),
             builds: RefCell::default(),
@@ -125,7 +139,7 @@ impl Modules {
         })?;
         Ok(Modules {
             tables: Some(tables),
-            ..Modules::of_files()
+            ..Modules::of_nothing()
         })
     }
 
@@ -134,7 +148,7 @@ impl Modules {
     pub fn open_named(&self, path: &Path) -> Result<Module, Failure> {
         let module = match &self.tables {
             Some(tables) => tables.open(path, None),
-            None => open_file(path),
+            None => open_file(path, self.kept.as_ref()),
         };
         let module = module.map_err(|why| {
             Failure::failed(format!("cannot symbolize `{}`: {why}", input::name(path)))
@@ -216,7 +230,8 @@ impl Modules {
         let file = probe::files::of_targets()
             .open_beneath(root, &absolute)
             .map_err(|reason| reason.explain().to_owned())?;
-        let module = read(&file, &absolute).map_err(|error| error.to_string())?;
+        let module = read(&file, &absolute, self.kept.as_ref());
+        let module = module.map_err(|error| error.to_string())?;
         of_build(Opened::new(module), build)
     }
 
@@ -273,6 +288,21 @@ impl Modules {
         sentences
     }
 
+    /// Keeps tables for later runs of the files that runs have read so much of that it pays.
+    pub fn keep(&self) {
+        let Some(kept) = &self.kept else {
+            return;
+        };
+        let (named, known) = (self.named.borrow(), self.known.borrow());
+        let known = known.values().flatten();
+        let modules = named.values().chain(known);
+        let modules: BTreeMap<_, _> = modules.map(|module| (Rc::as_ptr(module), module)).collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        for module in modules.values() {
+            module.keep(kept, threads);
+        }
+    }
+
     /// Returns a file that a process has mapped. None if it cannot be opened or read.
     pub fn find_mapped(&self, source: &FileSource<'_>) -> Option<Module> {
         let told = Told {
@@ -286,7 +316,8 @@ impl Modules {
             let object = Object::read(&file).map_err(|error| error.to_string())?;
             fetch::debug_file(&object, source.path);
             let files = || DebugFiles::of(source, fetch::any_files());
-            let read = Resolver::of_file(object, files, BYTES_MAX);
+            let kept = self.kept.as_ref();
+            let read = Resolver::of_file_or_kept(object, files, BYTES_MAX, kept);
             read.map(Opened::new).map_err(|error| error.to_string())
         };
         let mut known = self.known.borrow_mut();
@@ -308,8 +339,9 @@ fn of_build(module: Module, build: Option<&str>) -> Result<Module, String> {
     }
 }
 
-/// Opens a file that the user names. It may be a program of another system (PE, Mach-O).
-pub fn open_file(path: &Path) -> Result<Resolver, String> {
+/// Opens a file that the user names, or the table that was kept of it. It may be a program of another
+/// system (PE, Mach-O).
+pub fn open_file(path: &Path, kept: Option<&KeptTables>) -> Result<Resolver, String> {
     let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
     let answers = probe::files::of_targets().answers(&absolute);
     answers.map_err(|_| "its file system does not answer")?;
@@ -318,7 +350,7 @@ pub fn open_file(path: &Path) -> Result<Resolver, String> {
     let path = &dsym_of(path).unwrap_or(path.to_owned());
     let file = File::open(path).map_err(|error| error.to_string())?;
     let absolute = path.canonicalize().map_err(|error| error.to_string())?;
-    match read(&file, &absolute) {
+    match read(&file, &absolute, kept) {
         Err(OpenError::NotElf) if is_foreign(&file) => ForeignSymbols::read(&file, None)
             .map(Resolver::of_foreign)
             .map_err(|error| error.to_string()),
@@ -337,9 +369,9 @@ fn is_foreign(file: &File) -> bool {
                 .contains(&u32::from_be_bytes(magic)))
 }
 
-fn read(file: &File, absolute: &Path) -> Result<Resolver, OpenError> {
+fn read(file: &File, absolute: &Path, kept: Option<&KeptTables>) -> Result<Resolver, OpenError> {
     let object = Object::read(file)?;
     fetch::debug_file(&object, absolute);
     let files = || DebugFiles::of(&FileSource::new(absolute), fetch::any_files());
-    Resolver::of_file(object, files, BYTES_MAX)
+    Resolver::of_file_or_kept(object, files, BYTES_MAX, kept)
 }

@@ -1,0 +1,158 @@
+//! Tables of files whose addresses are asked about in run after run, kept on disk.
+//!
+//! A table answers at once, but takes several times as long to make as what one run reads on demand.
+//! So each run adds to a note how much it has read of a file, and the table is made when that is as
+//! much work as making it: a file that is asked about once never costs more, and one that is
+//! asked about always costs at most twice what it would if a table had been made at first.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::OpenError;
+use crate::cache_directory::{BoundedDirectory, Directory};
+use crate::table::Table;
+use crate::table_cache::{TableCache, TableKey};
+
+/// Directories below the base; another format gets another last one.
+const TABLES: [&str; 3] = ["proftop", "addresses", "v1"];
+const NOTES: [&str; 3] = ["proftop", "addresses", "notes"];
+
+/// Maximum size of all tables together: some twenty of large programs.
+const TABLES_BYTES_MAX: u64 = 1 << 30;
+
+/// Maximum size of all notes together: some ten thousand.
+const NOTES_BYTES_MAX: u64 = 1 << 20;
+
+/// Maximum length of a note: a number and a key.
+const NOTE_BYTES_MAX: u64 = 4 << 10;
+
+/// How many times as long it takes to make a table as to read each unit for a few addresses. By
+/// measurement 2.7 (C) to 4 (Rust).
+const MAKING: u64 = 4;
+
+/// Debug information that is read in a few milliseconds; a table would save nothing that anybody
+/// notices.
+const INFO_BYTES_MIN: u64 = 1 << 20;
+
+/// Debug information of which no table is made unasked, as that takes ten seconds and more.
+const INFO_BYTES_MAX: u64 = 256 << 20;
+
+/// The tables that are kept, and the notes about files that have none yet.
+#[derive(Debug)]
+pub struct KeptTables {
+    tables: TableCache,
+    notes: BoundedDirectory,
+}
+
+impl KeptTables {
+    /// Opens the directories below `base`, and creates them if they do not exist.
+    pub fn open(base: &Path) -> io::Result<KeptTables> {
+        let notes = Directory::open(base, &NOTES)?;
+        Ok(KeptTables {
+            tables: TableCache::open_at(base, &TABLES, TABLES_BYTES_MAX)?,
+            notes: BoundedDirectory::new(notes, NOTES_BYTES_MAX),
+        })
+    }
+
+    /// Returns the table with this key, if there is one and it is not damaged.
+    pub(super) fn find(&self, key: &TableKey) -> Option<Table> {
+        self.tables.load(key)
+    }
+
+    /// Notes that a run has read so many bytes of the debug information of a file, of `whole`. Makes
+    /// the table if all runs together have read as much as it takes.
+    pub(super) fn note(
+        &self,
+        key: &TableKey,
+        read: u64,
+        whole: u64,
+        make: impl FnOnce(&mut dyn Write) -> Result<(), OpenError>,
+    ) {
+        if read == 0 || !(INFO_BYTES_MIN..=INFO_BYTES_MAX).contains(&whole) {
+            return;
+        }
+        let read = self.read_before(key).saturating_add(read);
+        // A table that cannot be made is tried again when as much was read once more.
+        let is_due = read >= whole.saturating_mul(MAKING);
+        let left = if is_due { 0 } else { read };
+        let note = [left.to_string().as_bytes(), b" ", key.as_bytes()].concat();
+        if self.notes.store(key.name(), &note) && is_due {
+            // Errors are ignored: the answers of this run are out, and those of others are read.
+            _ = self.tables.store(key, make);
+        }
+    }
+
+    /// Returns how much earlier runs have read; 0 if that is not known.
+    fn read_before(&self, key: &TableKey) -> u64 {
+        let read = || {
+            let note = self.notes.read(key.name(), NOTE_BYTES_MAX).ok()?;
+            let (number, of) = note.split_at(note.iter().position(|byte| *byte == b' ')?);
+            (&of[1..] == key.as_bytes()).then_some(())?;
+            std::str::from_utf8(number).ok()?.parse().ok()
+        };
+        read().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Object;
+    use std::fs::File;
+
+    const WHOLE: u64 = 10 << 20;
+
+    fn key() -> TableKey {
+        let program = File::open(std::env::current_exe().unwrap()).unwrap();
+        let program = Object::read(&program).unwrap();
+        TableKey::new(&program, &program).expect("only we can write to it")
+    }
+
+    /// Runs note that each has read so much, and returns which of them made a table.
+    fn making_runs(read: u64, whole: u64, runs: usize) -> Vec<usize> {
+        let base = tempfile::tempdir().unwrap();
+        let key = key();
+        (0..runs)
+            .filter(|_| {
+                let mut is_made = false;
+                let kept = KeptTables::open(base.path()).unwrap();
+                kept.note(&key, read, whole, |_| {
+                    is_made = true;
+                    Err(OpenError::Refused("a test"))
+                });
+                is_made
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_table_is_made_when_runs_have_read_as_much_as_it_takes() {
+        assert_eq!(making_runs(WHOLE, WHOLE, 4), [3]);
+        assert_eq!(making_runs(WHOLE / 2, WHOLE, 9), [7]);
+        // What a table would have cost was read once more.
+        assert_eq!(making_runs(WHOLE, WHOLE, 8), [3, 7]);
+        assert_eq!(making_runs(0, WHOLE, 20), [0; 0]);
+    }
+
+    #[test]
+    fn no_table_is_made_of_what_is_read_at_once_or_never_to_its_end() {
+        let small = INFO_BYTES_MIN - 1;
+        assert_eq!(making_runs(small, small, 20), [0; 0]);
+        let large = INFO_BYTES_MAX + 1;
+        assert_eq!(making_runs(large, large, 20), [0; 0]);
+    }
+
+    #[test]
+    fn a_note_about_another_file_or_a_broken_one_counts_for_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let kept = KeptTables::open(base.path()).unwrap();
+        let key = key();
+        for note in ["", "7", "x ", "18446744073709551616 ", "9 another key"] {
+            assert!(kept.notes.store(key.name(), note.as_bytes()));
+            assert_eq!(kept.read_before(&key), 0, "{note}");
+        }
+        let note = [b"9 ", key.as_bytes()].concat();
+        assert!(kept.notes.store(key.name(), &note));
+        assert_eq!(kept.read_before(&key), 9);
+    }
+}
