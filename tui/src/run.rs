@@ -109,6 +109,9 @@ const WRITING_WAIT: Duration = Duration::from_millis(300);
 const TICK_EVERY: Duration = Duration::from_millis(250);
 /// The same while nothing but the clock of the state line changes with time alone.
 const CALM_TICK_EVERY: Duration = Duration::from_secs(1);
+/// A snapshot comes with a tick, and usually each second: the next tick is so much later, so that no
+/// frame is drawn for the clock alone just before the next snapshot.
+const SNAPSHOT_LATE_MAX: Duration = Duration::from_millis(500);
 
 /// Shows the screen until it is left. The terminal is restored on return.
 pub async fn run(
@@ -245,11 +248,11 @@ impl Run {
     async fn turn(&mut self) -> io::Result<Exit> {
         self.draw()?;
         self.take_snapshot().await?;
-        let mut ticked = Instant::now();
+        let (mut ticked, mut by_snapshot) = (Instant::now(), true);
         loop {
             self.draw_if_due()?;
             let frame_at = self.frames.due_at();
-            let tick_at = ticked + self.tick_every();
+            let tick_at = ticked + self.tick_every(by_snapshot);
             let woken = tokio::select! {
                 biased;
                 caught = self.signals.next() => Woken::Signal(caught),
@@ -262,8 +265,9 @@ impl Run {
                 written = self.frames.written() => Woken::Written(written?),
                 () = frame_due(frame_at) => Woken::FrameDue,
             };
-            if matches!(woken, Woken::Tick) {
+            if matches!(woken, Woken::Tick | Woken::Feed(true)) {
                 ticked = Instant::now();
+                by_snapshot = matches!(woken, Woken::Feed(true));
             }
             if let Some(exit) = self.handle(woken).await? {
                 return Ok(exit);
@@ -271,10 +275,13 @@ impl Run {
         }
     }
 
-    /// Returns the time between two ticks in the present state of the app.
-    fn tick_every(&self) -> Duration {
+    /// Returns the time until the next tick in the present state of the app, after one by itself or
+    /// one that came with a snapshot.
+    fn tick_every(&self, by_snapshot: bool) -> Duration {
         if self.app.waits_for_time() {
             TICK_EVERY
+        } else if by_snapshot {
+            CALM_TICK_EVERY + SNAPSHOT_LATE_MAX
         } else {
             CALM_TICK_EVERY
         }
@@ -291,11 +298,17 @@ impl Run {
             }
             // The input stream does not report that the terminal is gone; it would read from it in
             // a busy loop.
-            Woken::Tick if terminal::is_gone() => Ok(Some(Exit::TerminalLost)),
+            Woken::Tick | Woken::Feed(true) if terminal::is_gone() => Ok(Some(Exit::TerminalLost)),
             Woken::Tick => self.tick().await,
-            Woken::Feed(true) => self.take_snapshot().await,
+            Woken::Feed(true) => match self.tick().await? {
+                Some(exit) => Ok(Some(exit)),
+                None => self.take_snapshot().await,
+            },
             Woken::Told(event) => self.handle_event(event).await,
-            Woken::Answer(answer) => self.handle_event(Event::Answer(answer)).await,
+            Woken::Answer(answer) => {
+                self.frames.note_answer();
+                self.handle_event(Event::Answer(answer)).await
+            }
             Woken::Feed(false) => {
                 self.feed = None;
                 Ok(None)
@@ -322,6 +335,7 @@ impl Run {
     /// Handles this input and all input that is ready behind it, so that keys which are held down
     /// do not wait for frames.
     async fn take_input(&mut self, first: Option<io::Result<Input>>) -> io::Result<Option<Exit>> {
+        self.frames.wait_for_nothing();
         let mut next = Some(first);
         while let Some(input) = next {
             // The stream ends or fails when the terminal is gone.
@@ -421,7 +435,14 @@ impl Run {
 
     /// Hands an event to the app and carries out the effects that it returns, in order.
     async fn handle_event(&mut self, event: Event) -> io::Result<Option<Exit>> {
+        let is_snapshot = matches!(event, Event::Snapshot(_));
         let effects = self.update(event)?;
+        if is_snapshot {
+            let is_asked =
+                |effect: &&Effect| matches!(effect, Effect::Ask(_) | Effect::AskBeside(_));
+            self.frames
+                .wait_for_answers(effects.iter().filter(is_asked).count());
+        }
         for effect in effects {
             match effect {
                 Effect::Quit => return Ok(Some(Exit::Quit)),

@@ -16,6 +16,10 @@ const SLOW_FRAME: Duration = Duration::from_millis(100);
 /// The maximum time between two frames on a slow terminal.
 const SLOW_FRAME_EVERY_MAX: Duration = Duration::from_secs(5);
 
+/// How long a frame waits for the answers to the questions about a new snapshot, which usually come
+/// within some milliseconds: so both are drawn in one frame.
+const ANSWERS_WAIT: Duration = Duration::from_millis(40);
+
 /// Draws frames and writes them at a limited rate.
 pub struct Frames {
     painter: Painter,
@@ -28,6 +32,16 @@ pub struct Frames {
     every: Duration,
     /// Whether there was an event since the last frame.
     is_due: bool,
+    /// The answers that the next frame waits for.
+    awaited: Option<Awaited>,
+}
+
+/// Answers about a new snapshot that have not come yet.
+#[derive(Debug)]
+struct Awaited {
+    answers: usize,
+    /// The frame is drawn then, with the answers or without.
+    until: Instant,
 }
 
 impl Frames {
@@ -41,6 +55,7 @@ impl Frames {
             drawn_at: None,
             every: FRAME_EVERY,
             is_due: true,
+            awaited: None,
         })
     }
 
@@ -65,13 +80,36 @@ impl Frames {
         self.is_due = true;
     }
 
+    /// Lets the next frame wait a moment for so many answers.
+    pub fn wait_for_answers(&mut self, answers: usize) {
+        let until = Instant::now() + ANSWERS_WAIT;
+        self.awaited = (answers > 0).then_some(Awaited { answers, until });
+    }
+
+    /// Notes that an answer has come.
+    pub fn note_answer(&mut self) {
+        let left = self.awaited.take().map(|awaited| Awaited {
+            answers: awaited.answers - 1,
+            ..awaited
+        });
+        self.awaited = left.filter(|left| left.answers > 0);
+    }
+
+    /// Lets the next frame wait for no answer: the user has pressed a key, and wants to see that.
+    pub fn wait_for_nothing(&mut self) {
+        self.awaited = None;
+    }
+
     /// Returns when the next frame may be drawn. None if there was no event, or a frame is still
     /// being written.
     pub fn due_at(&self) -> Option<Instant> {
         let may_draw = self.is_due && !self.writer.is_busy();
-        may_draw.then(|| match self.drawn_at {
-            Some(at) => at + self.every,
-            None => Instant::now(),
+        may_draw.then(|| {
+            let next = self
+                .drawn_at
+                .map_or_else(Instant::now, |at| at + self.every);
+            let awaited = self.awaited.as_ref().map(|awaited| awaited.until);
+            awaited.map_or(next, |until| next.max(until))
         })
     }
 
@@ -101,6 +139,7 @@ impl Frames {
         }
         self.drawn_at = Some(Instant::now());
         self.is_due = false;
+        self.awaited = None;
         Ok(())
     }
 
@@ -127,5 +166,50 @@ impl Frames {
             FRAME_EVERY
         };
         is_behind.then_some(took)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames() -> Frames {
+        let size = Size {
+            width: 80,
+            height: 24,
+        };
+        let mut frames = Frames::new(size, Vec::new()).unwrap();
+        frames.request();
+        frames
+    }
+
+    fn is_due_now(frames: &Frames) -> bool {
+        frames.due_at().is_some_and(|at| at <= Instant::now())
+    }
+
+    #[test]
+    fn a_frame_waits_for_the_answers_about_a_snapshot() {
+        let mut frames = frames();
+        assert!(is_due_now(&frames));
+        let asked = Instant::now();
+        frames.wait_for_answers(2);
+        assert!(frames.due_at().is_some_and(|at| at >= asked + ANSWERS_WAIT));
+        frames.note_answer();
+        assert!(frames.due_at().is_some_and(|at| at >= asked + ANSWERS_WAIT));
+        frames.note_answer();
+        assert!(is_due_now(&frames));
+        // An answer to a question of before.
+        frames.note_answer();
+        assert!(is_due_now(&frames));
+    }
+
+    #[test]
+    fn a_frame_waits_neither_without_questions_nor_after_a_key() {
+        let mut frames = frames();
+        frames.wait_for_answers(0);
+        assert!(is_due_now(&frames));
+        frames.wait_for_answers(1);
+        frames.wait_for_nothing();
+        assert!(is_due_now(&frames));
     }
 }
