@@ -12,7 +12,6 @@ use crate::events::wait::Waits;
 use crate::events::{Event, tick};
 use crate::files;
 use crate::first_record::FirstRecord;
-use crate::idle::IdleWatch;
 use crate::loader::{self, HappeningProgram, Settings};
 use crate::mappings::MAPPINGS_MAX;
 use crate::open_files;
@@ -107,7 +106,6 @@ pub struct BpfSource {
     first_record: FirstRecord,
     /// Ends a wait from another thread. `None`: no wait is long.
     alarm: Option<Arc<Alarm>>,
-    idle: IdleWatch,
     counters: PerCpuArray<MapData, u64>,
     timeline: Timeline,
     undecodable: u64,
@@ -181,7 +179,6 @@ impl BpfSource {
             wakeup,
             first_record: FirstRecord::new(loaded.is_resting),
             alarm: None,
-            idle: IdleWatch::default(),
             samples: loaded.samples,
             ring_bytes: config.ring_bytes as usize,
             is_behind: false,
@@ -426,12 +423,9 @@ impl Source for BpfSource {
         self.timeline.replay(settled_ns, &mut batch);
         self.count(&mut batch);
         let is_new_second = self.timeline.keep_house();
-        if is_new_second {
-            if let Some(present) = self.presence.look() {
-                self.follow_hotplug(&present);
-            }
-            let is_idle = self.idle.was_idle(self.clocks.online());
-            self.clocks.set_idle(is_idle);
+        if is_new_second && let Some(present) = self.presence.look() {
+            self.clocks.set_idle(present.is_idle);
+            self.follow_hotplug(&present);
         }
         if let Some(happenings) = &self.happenings {
             batch.happened = happenings.happened(|| self.told());

@@ -128,11 +128,6 @@ impl Clocks {
         self.turns.set_idle(is_idle);
     }
 
-    /// Number of online CPUs, sampled or not.
-    pub fn online(&self) -> usize {
-        self.cpus.len()
-    }
-
     /// Restarts the clocks of a CPU when it is its turn. Calls `wait` with the time to wait, until
     /// the time `until`.
     pub fn turn_while<E>(

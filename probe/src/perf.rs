@@ -300,6 +300,7 @@ impl PerfSource {
         let Some(present) = self.presence.as_mut().and_then(Presence::look) else {
             return;
         };
+        self.turns.set_idle(present.is_idle);
         let (offer, rate_hz) = (self.offer, self.info.rate_hz);
         self.cpus
             .retain(|cpu| present.keeps_events_of(cpu.number()));

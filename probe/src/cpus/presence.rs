@@ -3,8 +3,12 @@
 //! also if the CPU was off for a moment only, between two looks at the list of online CPUs, or while
 //! this process slept with the machine. Such a CPU is recognized by its pulse: an event that counts
 //! the time, and stands still once it is dropped.
+//!
+//! To read a pulse wakes its CPU up, so that while the machine is idle, when next to nothing is to be
+//! sampled, it is read less often.
 
 use super::online;
+use crate::idle::IdleWatch;
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind};
 use std::collections::BTreeSet;
 use std::io;
@@ -15,11 +19,17 @@ use std::time::{Duration, Instant};
 /// next look, as its pulse stands still.
 const BEHIND_MAX: Duration = Duration::from_millis(100);
 
+/// How often pulses are read while the machine is idle; otherwise they are at each look.
+const IDLE_CHECK: Duration = Duration::from_secs(8);
+
 /// The CPUs of the machine, and how they were at the last look.
 #[derive(Debug)]
 pub struct Presence {
     pulses: Vec<Pulse>,
+    idle: IdleWatch,
     looked: Instant,
+    /// When the pulses were last read.
+    checked: Instant,
 }
 
 /// The CPUs at one look.
@@ -29,6 +39,8 @@ pub struct Present {
     pub online: BTreeSet<u32>,
     /// CPUs that are online, but were not all the time since the last look.
     were_off: Vec<u32>,
+    /// Whether the machine was idle since the last look.
+    pub is_idle: bool,
     /// Time at most since a CPU that has come, or come back, was last seen to be off.
     pub unseen_max: Duration,
 }
@@ -37,12 +49,15 @@ impl Presence {
     /// Begins to watch. Does not recognize CPUs that were off for a moment if this process may not
     /// open events for all tasks.
     pub fn begin() -> Self {
+        let now = Instant::now();
         let mut presence = Self {
             pulses: Vec::new(),
-            looked: Instant::now(),
+            idle: IdleWatch::default(),
+            looked: now,
+            checked: now,
         };
         if let Ok(online) = online() {
-            presence.check_pulses(&online);
+            presence.open_pulses(&online);
         }
         presence
     }
@@ -50,34 +65,51 @@ impl Presence {
     /// Looks at all CPUs. Returns None if the kernel does not list them.
     pub fn look(&mut self) -> Option<Present> {
         let online = online().ok()?;
+        let is_idle = self.idle.was_idle(online.len());
         let now = Instant::now();
-        let unseen_max = now.duration_since(self.looked) + BEHIND_MAX;
-        self.looked = now;
+        let since_look = now.duration_since(std::mem::replace(&mut self.looked, now));
+        let since_check = now.duration_since(self.checked);
+        self.pulses.retain(|pulse| online.contains(&pulse.cpu));
+        let mut were_off = Vec::new();
+        if !is_idle || since_check >= IDLE_CHECK {
+            self.checked = now;
+            were_off = self.drop_still_pulses();
+        }
+        self.open_pulses(&online);
+        let since = if were_off.is_empty() {
+            since_look
+        } else {
+            since_check
+        };
         Some(Present {
-            were_off: self.check_pulses(&online),
             online,
-            unseen_max,
+            were_off,
+            is_idle,
+            unseen_max: since + BEHIND_MAX,
         })
     }
 
-    /// Returns the CPUs whose pulse has stood still. They get a new one, as do CPUs without.
-    fn check_pulses(&mut self, online: &BTreeSet<u32>) -> Vec<u32> {
+    /// Removes the pulses that have stood still, and returns the numbers of their CPUs.
+    fn drop_still_pulses(&mut self) -> Vec<u32> {
         let mut were_off = Vec::new();
         self.pulses.retain_mut(|pulse| {
-            let is_online = online.contains(&pulse.cpu);
-            let goes_on = is_online && pulse.goes_on();
-            if is_online && !goes_on {
+            let goes_on = pulse.goes_on();
+            if !goes_on {
                 were_off.push(pulse.cpu);
             }
             goes_on
         });
+        were_off
+    }
+
+    /// Opens pulses for the CPUs that have none.
+    fn open_pulses(&mut self, online: &BTreeSet<u32>) {
         for &cpu in online {
             if self.pulses.iter().all(|pulse| pulse.cpu != cpu) {
                 // An error is ignored: a CPU without a pulse is taken for one that stays on.
                 self.pulses.extend(Pulse::open(cpu));
             }
         }
-        were_off
     }
 }
 
@@ -174,6 +206,7 @@ mod tests {
         let present = Present {
             online: BTreeSet::from([0, 1]),
             were_off: vec![1],
+            is_idle: false,
             unseen_max: Duration::ZERO,
         };
         assert!(present.keeps_events_of(0));
