@@ -64,9 +64,9 @@ pub enum Error {
     /// This machine does not support probes: see `Machine::has_probes`.
     #[error("functions and tracepoints cannot be watched on arm64 yet, only sampled")]
     NotOnThisMachine,
-    /// Kernels without `bpf_loop` use an object that takes only samples of the clock.
+    /// Kernels that have not enough for the usual object use one that takes only samples of the clock.
     #[error(
-        "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the time on CPUs here, and nothing else"
+        "this kernel is older than our BPF programs for that need (Linux 6.1): BPF samples the time on CPUs here, and nothing else"
     )]
     NoLoop,
     /// Functions of programs cannot be probed.

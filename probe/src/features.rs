@@ -8,6 +8,8 @@ mod event;
 mod kernel;
 mod place;
 
+pub(crate) use bpf::USUAL_HELPERS;
+
 use crate::privilege::{Capability, Rights};
 
 pub use event::level_that_keeps_clocks;

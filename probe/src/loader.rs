@@ -437,9 +437,10 @@ fn conditions(target: &Target) -> u32 {
         | bit(target.children, filter::CHILDREN)
 }
 
-/// The note of a run on a kernel without `bpf_loop`: what BPF can and cannot do there.
-const WITHOUT_LOOP: &str = "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the \
-    time on CPUs here, but counts no waits (--engine perf does) and no calls";
+/// The note of a run on a kernel that has not enough for the usual object: what BPF can and cannot do
+/// there.
+const WITHOUT_LOOP: &str = "this kernel is older than our BPF programs for waits and calls need (Linux \
+    6.1): BPF samples the time on CPUs here, but counts no waits (--engine perf does) and no calls";
 
 /// The consequence of missing one of the programs that follow processes.
 const FOUND_LATE: &str = "new processes are found late";

@@ -51,7 +51,11 @@ pub fn programs(may_try: bool) -> Vec<Finding> {
             let answer = is_helper_supported(ProgramType::PerfEvent, helper);
             answer.map_err(cause_of_program)
         };
-        let has_loop = asked(BpfHelper::BPF_FUNC_loop);
+        let [runs_loops, is_recent] = USUAL_HELPERS;
+        let has_loop = match asked(runs_loops) {
+            Ok(true) => asked(is_recent),
+            other => other,
+        };
         findings.push(judge_loop(&has_loop, THIS.walks_without_loop));
         // The programs for kernels without it do not need these either.
         if !matches!(has_loop, Ok(false)) || !THIS.walks_without_loop {
@@ -62,6 +66,15 @@ pub fn programs(may_try: bool) -> Vec<Finding> {
     }
     findings
 }
+
+/// The helpers that show whether the kernel has enough for the usual BPF object: the one that runs a
+/// loop, and one that came with Linux 6.1, as did maps whose memory grows, for programs of the
+/// clock, and values of maps that are larger than 4 MiB. A distribution that has given its kernel
+/// the BPF of a later one has given it this helper, too.
+pub const USUAL_HELPERS: [BpfHelper; 2] = [
+    BpfHelper::BPF_FUNC_loop,
+    BpfHelper::BPF_FUNC_ktime_get_tai_ns,
+];
 
 const HELPERS: [(&str, &str, &str, BpfHelper); 2] = [
     (
@@ -78,12 +91,12 @@ const HELPERS: [(&str, &str, &str, BpfHelper); 2] = [
     ),
 ];
 
-/// Judges `bpf_loop`, with which stacks are walked. `walks_without` is whether there are programs
-/// that do not need it.
+/// Judges whether the kernel has `bpf_loop`, with which stacks are walked, and what came until Linux
+/// 6.1. `walks_without` is whether there are programs that do not need it.
 fn judge_loop(answer: &Result<bool, io::Error>, walks_without: bool) -> Finding {
     if matches!(answer, Ok(false)) && walks_without {
-        let what = "bpf_loop: not in this kernel: BPF samples the time on CPUs, but sees no waits (perf \
-                    does), no calls and no other events";
+        let what = "bpf_loop and maps that grow: Linux 6.1 has both: BPF samples the time on CPUs here, but \
+                    sees no waits (perf does), no calls and no other events";
         return Finding::warn("bpf-loop", what).fix(NEWER_KERNEL);
     }
     let loss = "user stacks cannot be walked in the kernel";

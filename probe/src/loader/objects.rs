@@ -5,9 +5,10 @@
 
 use super::Settings;
 use crate::error::Error;
+use crate::features::USUAL_HELPERS;
 use crate::machine::THIS;
 use aya::programs::ProgramType;
-use aya::sys::{BpfHelper, is_helper_supported};
+use aya::sys::is_helper_supported;
 use lzma_rust2::Lzma2Reader;
 use std::io::Read as _;
 
@@ -25,7 +26,8 @@ static WITHOUT_LOOP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/without_l
 pub struct BpfObject {
     /// The ELF file.
     pub bytes: Vec<u8>,
-    /// Whether it is the object for kernels without `bpf_loop`, whose only event is the clock.
+    /// Whether it is the object for kernels that lack `bpf_loop` or other things that came until
+    /// Linux 6.1. Its only event is the clock.
     pub is_without_loop: bool,
 }
 
@@ -33,7 +35,7 @@ impl BpfObject {
     /// Chooses the object by the helpers that the kernel has. Returns an error if these settings
     /// require something that only the usual object has: then perf can count waits.
     pub fn choose(settings: &Settings) -> Result<Self, Error> {
-        if !settings.without_loop && has_loop() {
+        if !settings.without_loop && has_enough() {
             return Ok(Self::usual());
         }
         if settings.waits || settings.happening.is_some() {
@@ -42,7 +44,7 @@ impl BpfObject {
         Self::without_loop().ok_or(Error::NoLoop)
     }
 
-    /// Returns the object for kernels with `bpf_loop`.
+    /// Returns the object for kernels that have enough for it.
     pub fn usual() -> Self {
         Self {
             bytes: unpack(OBJECT, None),
@@ -60,10 +62,13 @@ impl BpfObject {
     }
 }
 
-/// Whether the kernel has the helper that runs a loop. If that cannot be found out, loading the
-/// usual object reports the reason.
-fn has_loop() -> bool {
-    is_helper_supported(ProgramType::PerfEvent, BpfHelper::BPF_FUNC_loop).unwrap_or(true)
+/// Whether the kernel has what the usual object needs. If that cannot be found out, loading the usual object
+/// reports the reason.
+fn has_enough() -> bool {
+    let has = |helper| is_helper_supported(ProgramType::PerfEvent, helper);
+    USUAL_HELPERS
+        .into_iter()
+        .all(|helper| has(helper).unwrap_or(true))
 }
 
 fn unpack(packed: &[u8], known: Option<&[u8]>) -> Vec<u8> {
