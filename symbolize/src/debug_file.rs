@@ -16,6 +16,7 @@
 mod link;
 mod told;
 
+use crate::crc::Crc;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -270,13 +271,13 @@ fn has_checksum(source: &Source, expected: u32) -> bool {
     if source.len() > CHECKED_BYTES_MAX {
         return false;
     }
-    let mut hasher = crc32fast::Hasher::new();
+    let mut crc = Crc::new();
     for start in (0..source.len()).step_by(PIECE as usize) {
         let len = PIECE.min(source.len() - start);
         match source.read(start, len, "debug file") {
-            Ok(bytes) => hasher.update(&bytes),
+            Ok(bytes) => crc.update(&bytes),
             Err(_) => return false,
         }
     }
-    hasher.finalize() == expected
+    crc.sum() == expected
 }

@@ -7,6 +7,7 @@ mod boundaries;
 mod choose;
 mod dsym;
 
+use crate::crc::crc32;
 use std::fs::File;
 use std::io::Read;
 
@@ -172,6 +173,6 @@ fn id(file: &ObjectFile<'_>, bytes: &[u8]) -> String {
     }
     match file.pdb_info() {
         Ok(Some(pdb)) => hexadecimal(&pdb.guid()) + &format!("{:x}", pdb.age()),
-        _ => format!("crc-{:08x}-{}", crc32fast::hash(bytes), bytes.len()),
+        _ => format!("crc-{:08x}-{}", crc32(bytes), bytes.len()),
     }
 }

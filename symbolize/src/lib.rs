@@ -31,6 +31,7 @@ mod bytes;
 mod cache;
 pub mod cache_directory;
 pub mod code;
+mod crc;
 pub mod debug_file;
 pub mod debuginfod;
 pub mod demangle;

@@ -4,6 +4,7 @@
 //! The cache may be lost, damaged, full or shared at any moment: then units are read again. Only
 //! its owner may read or write it, because its contents decide what profiles say.
 
+use crate::crc::crc32;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -52,7 +53,7 @@ impl TableKey {
         let (program, source) = (main.len(), debug.len());
         let proof = Proof::of(&[main, debug])?;
         let text = format!("{id} {program} {source} {proof}");
-        let hash = crc32fast::hash(text.as_bytes());
+        let hash = crc32(text.as_bytes());
         let name = match (id, &proof) {
             (FileId::Gnu(id), Proof::Writers) if id.as_bytes().len() >= 8 => {
                 format!("{id}-{program:x}-{source:x}")

@@ -1,6 +1,7 @@
 //! The bytes of a table: in memory, or in a cache file, of which each block is read and verified on
 //! first use.
 
+use crate::crc::crc32;
 use std::fs::File;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -166,7 +167,7 @@ impl Blocks {
         let size = len.checked_sub(start)?.min(BLOCK_BYTES as u64);
         let read = || {
             let block = read_at(file, start, size as usize).ok()?;
-            let whole = Some(crc32fast::hash(&block)) == u32_in(sums, index * 4);
+            let whole = Some(crc32(&block)) == u32_in(sums, index * 4);
             whole.then(|| block.into_boxed_slice())
         };
         let block = blocks.get_or_read(index, read);

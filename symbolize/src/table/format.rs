@@ -19,6 +19,7 @@
 //! Only a text that is longer than a block starts at a block and continues in the next ones. A
 //! table in memory keeps to this only for leaves.
 
+use crate::crc::crc32;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -170,7 +171,7 @@ impl Directory {
         let behind = tail.len() - TRAILER_BYTES;
         if blocks.are_checked() {
             tail[behind + SUM_AT..behind + SUM_AT + 4].fill(0);
-            if crc32fast::hash(&tail[first..]) != u32_at(trailer, SUM_AT) {
+            if crc32(&tail[first..]) != u32_at(trailer, SUM_AT) {
                 return None;
             }
         }

@@ -4,6 +4,7 @@
 mod joined;
 mod places;
 
+use crate::crc::{Crc, crc32};
 use std::fmt::Debug;
 use std::io::{self, Write};
 
@@ -215,7 +216,7 @@ impl<'s> Output<'s> {
     fn put_out_first(&mut self, len: usize) {
         let bytes = &self.bytes[..len];
         if !self.in_memory {
-            let sums = bytes.chunks(BLOCK_BYTES).map(crc32fast::hash);
+            let sums = bytes.chunks(BLOCK_BYTES).map(crc32);
             self.sums.extend(sums);
         }
         if self.failed.is_none() {
@@ -258,10 +259,10 @@ impl<'s> Output<'s> {
         }
         self.put_short(format::VERSION_AT, format::VERSION);
         self.trailer[format::MAGIC_AT..].copy_from_slice(&format::MAGIC);
-        let mut sum = crc32fast::Hasher::new();
+        let mut sum = Crc::new();
         sum.update(&index);
         sum.update(&self.trailer);
-        self.put_short(format::SUM_AT, sum.finalize());
+        self.put_short(format::SUM_AT, sum.sum());
         index.extend_from_slice(&self.trailer);
         if let Some(error) = self.failed {
             return Err(error);

@@ -21,6 +21,7 @@
 
 use super::{Entry, HOLE, KernelSymbols};
 use crate::cache_directory::Directory;
+use crate::crc::crc32;
 use std::fs::File;
 use std::io::{self, Read as _};
 
@@ -136,14 +137,14 @@ fn to_bytes(symbols: &KernelSymbols, facts: &Facts) -> Vec<u8> {
         body.extend((module.len() as u16).to_le_bytes());
         body.extend(module.as_bytes());
     }
-    let checksum = crc32fast::hash(&body).to_le_bytes();
+    let checksum = crc32(&body).to_le_bytes();
     [&MAGIC[..], &checksum, &body].concat()
 }
 
 /// The functions that a file has, if it is whole and these facts still hold.
 fn from_bytes(bytes: &[u8], facts: &Facts) -> Option<KernelSymbols> {
     let (checksum, body) = bytes.strip_prefix(MAGIC)?.split_first_chunk()?;
-    if crc32fast::hash(body) != u32::from_le_bytes(*checksum) {
+    if crc32(body) != u32::from_le_bytes(*checksum) {
         return None;
     }
     let mut rest = Rest(body);
@@ -268,7 +269,7 @@ ffffffffc0004000 t xfs_read\t[xfs]
         for at in 12..file.len() {
             let mut damaged = file.clone();
             damaged[at] ^= 0x80;
-            let checksum = crc32fast::hash(&damaged[12..]);
+            let checksum = crc32(&damaged[12..]);
             damaged[8..12].copy_from_slice(&checksum.to_le_bytes());
             if let Some(kept) = from_bytes(&damaged, &facts("boot 1")) {
                 names(&kept);
