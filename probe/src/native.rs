@@ -14,6 +14,9 @@ use probe_ebpf::{Ending, UserFrame, status};
 /// registers together need.
 const BELOW_BYTES: u64 = 256;
 
+/// How many frames most stacks have.
+const USUAL_FRAMES: usize = 32;
+
 /// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
@@ -77,7 +80,8 @@ fn walk_as<M: Machine, P: Mapped>(
         ..Walk::default()
     };
     M::begin(&mut walk);
-    let (mut frames, mut starts) = (Vec::new(), Vec::new());
+    let usual = frames_max.min(USUAL_FRAMES);
+    let (mut frames, mut starts) = (Vec::with_capacity(usual), Vec::with_capacity(usual));
     while frames.len() < frames_max {
         starts.push(walk.registers.sp);
         let ip = walk.registers.ip;

@@ -8,7 +8,7 @@ use crate::mappings::{Backing, Mappings};
 use crate::process::ProcessTable;
 use crate::python::PythonParts;
 use crate::sample::{Ending, Frame, Sample};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 use symbolize::sanitize;
 
@@ -105,7 +105,8 @@ impl Resolver {
         processes: &mut ProcessTable,
     ) -> Sample {
         let id = located.process;
-        let mut frames = kernel_frames(&raw.kernel);
+        let mut frames = Vec::with_capacity(raw.kernel.len() + raw.user.len());
+        frames.extend(kernel_frames(&raw.kernel));
         let kernel_frames = frames.len();
         let (mut ending, mut stopped_at) = match raw.ending {
             whole @ (Ending::Root | Ending::NoUserStack) => (whole, 0),
@@ -198,17 +199,13 @@ impl Resolver {
 }
 
 /// The first address is where the CPU was; the others are return addresses.
-fn kernel_frames(addresses: &[u64]) -> Vec<Frame> {
-    addresses
-        .iter()
-        .enumerate()
-        .map(|(index, address)| Frame {
-            module: ModuleId::KERNEL,
-            address: if index == 0 {
-                *address
-            } else {
-                address.wrapping_sub(1)
-            },
-        })
-        .collect()
+fn kernel_frames(addresses: &[u64]) -> impl Iterator<Item = Frame> {
+    addresses.iter().enumerate().map(|(index, address)| Frame {
+        module: ModuleId::KERNEL,
+        address: if index == 0 {
+            *address
+        } else {
+            address.wrapping_sub(1)
+        },
+    })
 }

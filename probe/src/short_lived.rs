@@ -6,7 +6,7 @@
 //! the sampler's work.
 
 use crate::sideband::record::{Event, What};
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt as _};
 
 /// Removes the mappings of such processes from the events of one turn, which are in order of time.
 /// `sampled` are the processes of all samples that have been read, including those that are kept

@@ -5,7 +5,7 @@
 //! often given, and changed, at about the same time.
 
 use crate::{FrameId, ProcessId};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -126,6 +126,7 @@ fn shard_of(key: impl Number) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foldhash::HashMapExt as _;
     use test_support::Random;
 
     #[test]

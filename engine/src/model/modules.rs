@@ -2,9 +2,10 @@
 
 use crate::naming::NamedModule;
 use crate::snapshot::NamesFrom;
+use foldhash::HashMap;
 use probe::ModuleKind;
 use profile::{FrameKind, ModuleId, Store};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@
 //! is held that another process or machine serves, whatever the user allows to be opened.
 
 use super::inode_key::InodeKey;
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};

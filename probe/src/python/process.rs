@@ -46,7 +46,7 @@ pub struct Process {
     user: u32,
     state: WalkState,
     looking: Looking,
-    threads: HashMap<u32, ThreadState>,
+    threads: foldhash::HashMap<u32, ThreadState>,
     /// Threads that had never run Python when the threads were last read.
     foreign: HashSet<u32>,
     /// Threads that run something that one interpreter has called in another one.
@@ -111,7 +111,7 @@ impl Process {
             user,
             state: WalkState::New,
             looking: Looking::default(),
-            threads: HashMap::new(),
+            threads: foldhash::HashMap::default(),
             foreign: HashSet::new(),
             nested: HashSet::new(),
             again_ns: 0,
@@ -313,7 +313,7 @@ impl Process {
     pub fn find_asyncio(
         &mut self,
         mappings: &Arc<Mappings>,
-        files: &HashMap<ModuleId, Option<TaskLayout>>,
+        files: &foldhash::HashMap<ModuleId, Option<TaskLayout>>,
         maps: &mut PythonMaps,
     ) {
         let (looked_at, known) = &self.without_asyncio;
@@ -504,7 +504,7 @@ impl Process {
             names,
             running_tasks,
         } = *found;
-        let threads: HashMap<u32, ThreadState> = threads
+        let threads: foldhash::HashMap<u32, ThreadState> = threads
             .into_iter()
             .map(|(tid, place)| (tid, state_of(place)))
             .collect();

@@ -3,7 +3,8 @@
 
 use crate::ids::ModuleId;
 use crate::tables::layout::Layout;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+use std::collections::BTreeSet;
 
 /// The processes that share each layout, and the order in which processes were last sampled.
 #[derive(Debug)]
@@ -218,6 +219,7 @@ fn files_of(layout: &Layout) -> HashSet<ModuleId> {
 mod tests {
     use super::*;
     use crate::tables::MappedRange;
+    use foldhash::HashSetExt as _;
     use std::hash::RandomState;
     use test_support::Random;
 

@@ -19,7 +19,8 @@ use crate::time::STAMP_NS;
 use crate::{
     Busy, Frame, FrameId, Info, ModuleId, NameState, Pause, ProcessId, RateChange, View, WaitPart,
 };
-use std::collections::{BTreeMap, HashMap};
+use foldhash::{HashMap, HashMapExt as _};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
