@@ -27,7 +27,7 @@ pub fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
         "-Clink-arg=-Wl,--ignore-data-address-equality".to_owned(),
         // Functions that ask to be inlined are so only if they are about as small as others that the
         // compiler inlines unasked, and these are a little smaller than usual: some 150 kB less.
-        "-Cllvm-args=-inlinehint-threshold=150 -inlinedefault-threshold=190".to_owned(),
+        "-Cllvm-args=-inlinehint-threshold=130 -inlinedefault-threshold=178".to_owned(),
         format!("--remap-path-prefix={}=/proftop", root.display()),
         format!("--remap-path-prefix={}=/build", folder.display()),
         format!("--remap-path-prefix={}=/cargo", home.display()),
