@@ -64,11 +64,11 @@ pub enum Error {
     /// This machine does not support probes: see `Machine::has_probes`.
     #[error("functions and tracepoints cannot be watched on arm64 yet, only sampled")]
     NotOnThisMachine,
-    /// Kernels that have not enough for the usual object use one that takes only samples of the clock.
+    /// Kernels that lack what the usual object needs use one that takes only samples of the clock.
     #[error(
-        "this kernel is older than our BPF programs for that need (Linux 6.1): BPF samples the time on CPUs here, and nothing else"
+        "waits, calls and other events need BPF as Linux 6.1 has it: on this kernel BPF samples the time on CPUs, and nothing else"
     )]
-    NoLoop,
+    OldKernel,
     /// Functions of programs cannot be probed.
     #[error("this kernel has no probes of user code (CONFIG_UPROBE_EVENTS): {0}")]
     Uprobes(#[source] io::Error),

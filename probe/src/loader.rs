@@ -54,7 +54,7 @@ pub struct Settings {
     pub happening: Option<Happening>,
     /// Whether waits will be followed.
     pub waits: bool,
-    /// Whether to use the object for kernels without `bpf_loop` on any kernel; for tests.
+    /// Whether to use the object without `bpf_loop`, which is for kernels before Linux 6.1, on any kernel; for tests.
     pub without_loop: bool,
 }
 
@@ -234,7 +234,7 @@ fn load_object(
         Err(error) => parts.notes.push(format!("{FOUND_LATE}: {error}")),
     }
     if bpf_object.is_without_loop {
-        parts.notes.push(WITHOUT_LOOP.into());
+        parts.notes.push(OLD_KERNEL.into());
         if let Err(error) = entry {
             let lost = "stacks of threads that are in the kernel end there";
             parts.notes.push(format!("{lost}: {error}"));
@@ -298,7 +298,7 @@ fn no_calls(settings: &Settings, object: &BpfObject) -> Option<Error> {
     } else if !THIS.has_probes {
         Some(Error::NotOnThisMachine)
     } else if object.is_without_loop {
-        Some(Error::NoLoop)
+        Some(Error::OldKernel)
     } else {
         None
     }
@@ -411,7 +411,7 @@ impl Offsets {
                 Ok(Entry::default())
             },
             waiting: if is_without_loop {
-                Err(Error::NoLoop.to_string())
+                Err(Error::OldKernel.to_string())
             } else if THIS.has_probes {
                 Waiting::find(&types).map_err(|error| error.to_string())
             } else {
@@ -437,10 +437,10 @@ fn conditions(target: &Target) -> u32 {
         | bit(target.children, filter::CHILDREN)
 }
 
-/// The note of a run on a kernel that has not enough for the usual object: what BPF can and cannot do
+/// The note of a run on a kernel that lacks what the usual object needs: what BPF can and cannot do
 /// there.
-const WITHOUT_LOOP: &str = "this kernel is older than our BPF programs for waits and calls need (Linux \
-    6.1): BPF samples the time on CPUs here, but counts no waits (--engine perf does) and no calls";
+const OLD_KERNEL: &str = "BPF samples the time on CPUs here, but counts no waits (--engine perf does) and \
+    no calls: these need BPF as Linux 6.1 has it";
 
 /// The consequence of missing one of the programs that follow processes.
 const FOUND_LATE: &str = "new processes are found late";

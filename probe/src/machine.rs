@@ -28,7 +28,7 @@ pub struct Machine {
     pub perf: PerfRegisters,
     /// Whether function calls can be counted and timed on it, and waits be followed.
     pub has_probes: bool,
-    /// Whether there are BPF programs for kernels that have no `bpf_loop`.
+    /// Whether there are BPF programs without `bpf_loop`, for kernels before Linux 6.1.
     pub walks_without_loop: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The source that samples without BPF: the kernel copies registers and stacks into rings, and they
 //! are walked here, by the same code and with the same tables.
 //!
-//! It is used on kernels without `bpf_loop`, in containers that may not load programs, and by
+//! It is used on kernels whose BPF has not enough, in containers that may not load programs, and by
 //! unprivileged users for their own processes.
 
 mod cpu;

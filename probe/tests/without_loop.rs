@@ -1,4 +1,4 @@
-//! The programs for kernels that have no `bpf_loop` (before Linux 5.17), in this machine's kernel.
+//! The programs without `bpf_loop`, which are for kernels before Linux 6.1, in this machine's kernel.
 //! Needs rights; a test that lacks them prints that and is skipped.
 #![cfg(target_arch = "x86_64")]
 
@@ -67,11 +67,11 @@ fn what_takes_a_loop_says_so() {
         return;
     };
     let notes = source.info().notes;
-    let is_told = |note: &String| note.contains("no bpf_loop") && note.contains("--engine perf");
+    let is_told = |note: &String| note.contains("Linux 6.1") && note.contains("--engine perf");
     assert!(notes.len() == 1 && is_told(&notes[0]), "{notes:?}");
-    assert!(matches!(source.take_calls(), Err(Error::NoLoop)));
+    assert!(matches!(source.take_calls(), Err(Error::OldKernel)));
     let refused = source.count_waits().unwrap_err();
-    assert!(refused.contains("no bpf_loop"), "{refused}");
+    assert!(refused.contains("Linux 6.1"), "{refused}");
     drop(source);
     let with_waits = Config {
         waits: true,
@@ -83,7 +83,7 @@ fn what_takes_a_loop_says_so() {
     };
     for config in [with_waits, with_faults] {
         let refused = BpfSource::start(&config).map(drop);
-        assert!(matches!(refused, Err(Error::NoLoop)), "{refused:?}");
+        assert!(matches!(refused, Err(Error::OldKernel)), "{refused:?}");
     }
 }
 

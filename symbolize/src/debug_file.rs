@@ -108,6 +108,11 @@ impl DebugFiles {
         by_id.or_else(|| self.by_link(object, id.as_deref(), writers))
     }
 
+    /// Whether a file names one with the parts that several debug files share (dwz).
+    pub fn supplementary_is_named(object: &Object) -> bool {
+        link::alternative(object).is_some()
+    }
+
     /// Finds the file with the parts that several debug files share (dwz).
     pub fn supplementary(&self, object: &Object) -> Option<Object> {
         let link = link::alternative(object)?;

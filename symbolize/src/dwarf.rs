@@ -76,6 +76,8 @@ pub struct DebugInfo {
     sections: Sections,
     /// The sections that this file shares with others (dwz).
     supplementary: Option<Sections>,
+    /// Whether the file names one, found or not.
+    names_supplementary: bool,
     split: Split,
     /// Offsets in `.debug_info` at which units start.
     units: Vec<usize>,
@@ -89,7 +91,7 @@ pub struct DebugInfo {
     prepared: Mutex<HashMap<u64, usize>>,
     /// How often units of some addresses were looked for without an index of all.
     looks: AtomicU32,
-    /// Bytes of the units that were read, those that were read again included.
+    /// Bytes of the units that were read. A unit that was read twice counts twice.
     bytes_read: AtomicU64,
 }
 
@@ -147,6 +149,7 @@ impl DebugInfo {
         Ok(Some(DebugInfo {
             sections,
             supplementary,
+            names_supplementary: DebugFiles::supplementary_is_named(object),
             split: Split::new(files.named_in(object), bytes_max),
             units,
             index: OnceLock::new(),
@@ -309,9 +312,15 @@ impl DebugInfo {
         self.sections.info_bytes()
     }
 
-    /// Number of those bytes that were read for single addresses, again included.
+    /// Number of those bytes that were read for single addresses. What was read twice counts twice.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// Whether parts of it are in other files, as far as was read, whether these files are there or
+    /// not.
+    pub fn needs_other_files(&self) -> bool {
+        self.names_supplementary || self.split.is_needed()
     }
 
     /// Bytes of heap in use, without sections that are read on demand.

@@ -2,6 +2,8 @@
 //! a running process: from the file and its debug files, or from a table made of them earlier.
 
 mod kept;
+mod kept_file;
+mod late_file;
 mod late_info;
 mod late_symbols;
 
@@ -9,6 +11,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 pub use kept::KeptTables;
+use kept_file::KeptFile;
+use late_file::LateFile;
 use late_info::LateInfo;
 use late_symbols::LateSymbols;
 
@@ -32,10 +36,8 @@ enum Source {
         /// The key of the table that may be kept of it; `None` if none is to be kept.
         key: Option<Box<TableKey>>,
     },
-    Table {
-        id: String,
-        table: Arc<Table>,
-    },
+    Table(Arc<Table>),
+    Kept(Box<KeptFile>),
     /// A file of another system, which has functions only.
     Foreign(Box<ForeignSymbols>),
 }
@@ -90,28 +92,23 @@ impl Resolver {
         };
         // The key is made before anything is read: it says what the file was until then.
         let key = kept.and_then(|_| TableKey::new(&main, separate.as_ref().unwrap_or(&main)));
-        if let Some(table) = kept
-            .zip(key.as_ref())
-            .and_then(|(kept, key)| kept.find(key))
-        {
-            let id = main.file_id()?.to_string();
-            let table = Arc::new(table);
-            return Ok(Resolver(Source::Table { id, table }));
+        let table = kept.zip(key.as_ref());
+        let table = table.and_then(|(kept, key)| kept.find(key));
+        let file = LateFile {
+            main,
+            separate,
+            files: [files(), files()],
+            bytes_max,
+        };
+        match table.zip(key.clone()) {
+            Some((table, key)) => Ok(Resolver(Source::Kept(KeptFile::new(file, table, key)?))),
+            None => file.read(key),
         }
-        let key = key.map(Box::new);
-        let symbols = Box::new(LateSymbols::new(main, files())?);
-        let info = Box::new(LateInfo::new(separate, files(), bytes_max));
-        if symbols.go().is_none() {
-            info.read(symbols.object())?;
-        }
-        Ok(Resolver(Source::File { symbols, info, key }))
     }
 
     /// Uses a table that [`Resolver::to_table`] wrote.
     pub fn of_table(table: Table) -> Resolver {
-        let id = String::from_utf8_lossy(table.key()).into_owned();
-        let table = Arc::new(table);
-        Resolver(Source::Table { id, table })
+        Resolver(Source::Table(Arc::new(table)))
     }
 
     /// Uses a file of another system.
@@ -123,7 +120,8 @@ impl Resolver {
     pub fn id(&self) -> String {
         match &self.0 {
             Source::File { symbols, .. } => symbols.id().to_string(),
-            Source::Table { id, .. } => id.clone(),
+            Source::Table(table) => String::from_utf8_lossy(table.key()).into_owned(),
+            Source::Kept(kept) => kept.id().to_owned(),
             Source::Foreign(symbols) => symbols.id().to_owned(),
         }
     }
@@ -132,7 +130,8 @@ impl Resolver {
     pub fn segments(&self) -> &Segments {
         match &self.0 {
             Source::File { symbols, .. } => symbols.object().segments(),
-            Source::Table { table, .. } => table.segments(),
+            Source::Table(table) => table.segments(),
+            Source::Kept(kept) => kept.table().segments(),
             Source::Foreign(symbols) => symbols.segments(),
         }
     }
@@ -141,7 +140,8 @@ impl Resolver {
     pub fn has_lines(&self) -> bool {
         match &self.0 {
             Source::File { symbols, info, .. } => info.get(symbols.object()).is_some(),
-            Source::Table { table, .. } => table.ranges() > 1,
+            Source::Table(table) => table.ranges() > 1,
+            Source::Kept(kept) => kept.table().ranges() > 1,
             Source::Foreign(_) => false,
         }
     }
@@ -154,7 +154,8 @@ impl Resolver {
                 let of_info = info.failure().map(|error| ("debug information", error));
                 of_symbols.or(of_info)
             }
-            Source::Table { .. } | Source::Foreign(_) => None,
+            Source::Kept(kept) => kept.file_if_damaged()?.failure(),
+            Source::Table(_) | Source::Foreign(_) => None,
         }
     }
 
@@ -171,13 +172,15 @@ impl Resolver {
                     frames,
                 }
             }
-            Source::Table { table, .. } => Resolved {
-                symbol: table
-                    .symbol(addr)
-                    .map(|symbol| symbol.name.to_vec())
-                    .ok_or(Reason::NotCovered),
-                frames: frames(table, addr),
-            },
+            Source::Table(table) => by_table(table, addr),
+            Source::Kept(kept) => {
+                let resolved = by_table(kept.table(), addr);
+                // Only now is it known whether the blocks that it was read from are as written.
+                match kept.file_if_damaged() {
+                    Some(file) => file.resolve(addr),
+                    None => resolved,
+                }
+            }
             Source::Foreign(symbols) => Resolved {
                 symbol: symbols.find(addr).map(|symbol| symbol.name.to_vec()),
                 frames: Vec::new(),
@@ -208,7 +211,11 @@ impl Resolver {
                 let functions = symbols.whole().into_iter().flat_map(ElfSymbols::functions);
                 Box::new(functions.map(|f| (f.start, f.name)))
             }
-            Source::Table { table, .. } => Box::new(table.symbols()),
+            Source::Table(table) => Box::new(table.symbols()),
+            Source::Kept(kept) => match kept.file_if_damaged() {
+                Some(file) => file.functions(),
+                None => Box::new(kept.table().symbols()),
+            },
             Source::Foreign(symbols) => Box::new(symbols.functions().map(|f| (f.start, f.name))),
         }
     }
@@ -225,14 +232,33 @@ impl Resolver {
         self.write_table_of(self.id().as_bytes(), threads, sink)
     }
 
-    /// Keeps a table of the file for later runs if that pays, now that all addresses of this run
-    /// are answered: see [`KeptTables`]. Whether that succeeds changes no answer.
+    /// Notes what was read of the file, now that all addresses of this run are answered. Returns
+    /// whether [`Resolver::keep`] pays: see [`KeptTables`]. Removes a kept table that was damaged.
+    pub fn note(&self, kept: &KeptTables) -> bool {
+        match &self.0 {
+            Source::Kept(file) => {
+                file.reject_if_damaged(kept);
+                false
+            }
+            Source::File { info, key, .. } => {
+                let read = info.needed().filter(|info| !info.needs_other_files());
+                let noted = read.zip(key.as_ref());
+                noted.is_some_and(|(info, key)| {
+                    kept.note(key, info.bytes_read(), info.bytes() as u64)
+                })
+            }
+            Source::Table(_) | Source::Foreign(_) => false,
+        }
+    }
+
+    /// Makes a table of the file, and keeps it for later runs. Whether that succeeds changes no
+    /// answer.
     pub fn keep(&self, kept: &KeptTables, threads: usize) {
-        let Source::File { info, key, .. } = &self.0 else {
+        let Source::File { symbols, key, .. } = &self.0 else {
             return;
         };
-        if let Some((info, key)) = info.needed().zip(key.as_ref()) {
-            kept.note(key, info.bytes_read(), info.bytes() as u64, |sink| {
+        if let Some(key) = key.as_ref().filter(|_| symbols.are_all_there()) {
+            kept.keep(key, |sink| {
                 self.write_table_of(key.as_bytes(), threads, sink)
             });
         }
@@ -251,7 +277,9 @@ impl Resolver {
                 (symbols.whole()? as &dyn Symbols, info)
             }
             Source::Foreign(symbols) => (&**symbols as &dyn Symbols, None),
-            Source::Table { .. } => return Err(OpenError::Refused("it is a table already")),
+            Source::Table(_) | Source::Kept(_) => {
+                return Err(OpenError::Refused("it is a table already"));
+            }
         };
         let extras = Extras {
             key,
@@ -264,6 +292,14 @@ impl Resolver {
             Some(info) => info.build_to(&extras, threads, sink),
             None => crate::table::write_to(Vec::new(), &KnownTexts::default(), &extras, sink),
         }
+    }
+}
+
+fn by_table(table: &Table, addr: LinkAddr) -> Resolved {
+    let symbol = table.symbol(addr).map(|symbol| symbol.name.to_vec());
+    Resolved {
+        symbol: symbol.ok_or(Reason::NotCovered),
+        frames: frames(table, addr),
     }
 }
 

@@ -60,7 +60,7 @@ pub struct SourceFrame<'t> {
     pub file: &'t [u8],
     /// Line; 0 if unknown.
     pub line: u32,
-    /// Column; 0 if unknown, as it always is in tables on disk.
+    /// Column; 0 if unknown, as it always is in the tables of the live program.
     pub column: u32,
 }
 

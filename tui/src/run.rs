@@ -300,9 +300,10 @@ impl Run {
             // a busy loop.
             Woken::Tick | Woken::Feed(true) if terminal::is_gone() => Ok(Some(Exit::TerminalLost)),
             Woken::Tick => self.tick().await,
-            Woken::Feed(true) => match self.tick().await? {
+            // The snapshot first: rows that a tick has just sorted would stay as they are for it.
+            Woken::Feed(true) => match self.take_snapshot().await? {
                 Some(exit) => Ok(Some(exit)),
-                None => self.take_snapshot().await,
+                None => self.tick().await,
             },
             Woken::Told(event) => self.handle_event(event).await,
             Woken::Answer(answer) => {

@@ -77,6 +77,7 @@ fn elsewhere() -> Vec<&'static str> {
     let single = [
         crate::faults_of_orders::ARCHIVES,
         crate::debuginfod::FETCHING,
+        crate::symbolize::KEEPING,
         crate::trace::SEARCHING,
     ];
     [&several.concat()[..], &single].concat()

@@ -2,9 +2,11 @@
 
 use crate::common;
 
+use common::mistakes::{VARIABLE, assert_told};
 use common::{proftop, run, text};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use test_support::{Process, compile, run_tool, skip};
@@ -302,60 +304,88 @@ fn ahead_of_time_and_without_the_file() {
     assert!(message.contains("cannot symbolize `sum`"), "{message}");
 }
 
+/// The work of the run that makes a table.
+pub const KEEPING: &str = "keeping a table";
+
 /// A program that is asked about in run after run has a table at some time, unasked, which gives the
-/// same answers. What cannot be kept is answered all the same, and the table of a file is not that
-/// of another one with its build-id.
+/// same answers. A damaged one is not believed, and removed, and the table of a file is not that of
+/// another one with its build-id.
 #[test]
 fn a_table_is_kept_of_what_is_asked_about_again_and_again() {
-    let directory = tempfile::tempdir().unwrap();
+    // Not below /tmp: what lies on a file system without set-user-ID bits is not kept by root.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = directory.path().join("program");
     fs::copy(env!("CARGO_BIN_EXE_proftop"), &program).unwrap();
     let addresses = some_functions(&program, 2_000);
     let Some(addresses) = addresses else { return };
     let cache = directory.path().join("cache");
-    let asked = |cache: &Path| {
+    let asking = |cache: &Path| {
         let mut command = proftop(&["symbolize", program.to_str().unwrap(), "--format", "llvm"]);
         command.env("PROFTOP_CACHE", cache);
-        piped_into(&mut command, addresses.as_bytes()).0
+        command
     };
+    let asked = |cache: &Path| piped_into(&mut asking(cache), addresses.as_bytes()).0;
     let expected = asked(Path::new("/dev/null"));
     assert!(expected.contains(".rs:"));
-    let tables = || {
-        let files = fs::read_dir(cache.join("proftop/addresses/v1")).unwrap();
+    let kept = |folder: &str| {
+        let files = fs::read_dir(cache.join("proftop/addresses").join(folder)).unwrap();
         files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
     };
+    // The runs until one makes the table, which fails by a mistake of our own.
     let mut runs = 0;
-    while runs == 0 || tables().is_empty() {
-        assert!(asked(&cache) == expected, "run {runs} differs");
+    loop {
+        let mut command = asking(&cache);
+        let (answered, said) = piped_into(command.env(VARIABLE, KEEPING), addresses.as_bytes());
+        assert!(answered == expected, "run {runs} differs");
         runs += 1;
+        if !said.is_empty() {
+            assert_told(&said, KEEPING);
+            break;
+        }
         assert!(runs < 60, "no table after {runs} runs");
     }
     assert!(
         runs > 1,
         "the first run cannot know that there will be others"
     );
-    assert!(asked(&cache) == expected, "the table answers otherwise");
-
-    // The table is used: without a part of it there are other answers, or none from it.
-    let [table] = &tables()[..] else {
-        panic!("one file has one table")
+    assert!(kept("v1").is_empty());
+    assert!(asked(&cache) == expected, "the run that makes the table");
+    let (tables, notes) = (kept("v1"), kept("notes"));
+    let ([table], [note]) = (&tables[..], &notes[..]) else {
+        panic!("one file has one table and one note: {tables:?} {notes:?}")
     };
+    let noted = || fs::read_to_string(note).unwrap();
+    let read_nothing = noted();
+    assert!(asked(&cache) == expected, "the table answers otherwise");
+    assert_eq!(noted(), read_nothing, "the table was not used");
+
+    // Cut, and with a damaged block.
     let whole = fs::read(table).unwrap();
-    fs::write(table, &whole[..whole.len() / 2]).unwrap();
-    assert!(asked(&cache) == expected, "a damaged table was believed");
-    fs::write(table, &whole).unwrap();
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 3;
+    for at in (0..middle).step_by(1000) {
+        damaged[at] ^= 0x55;
+    }
+    for bad in [&whole[..whole.len() / 2], &damaged] {
+        put(table, bad);
+        assert!(asked(&cache) == expected, "a damaged table was believed");
+        assert!(!table.exists(), "a damaged table was left");
+    }
 
     // Another program with that build-id, which is longer by a byte.
     let mut other = fs::read(&program).unwrap();
     other.push(0);
     fs::write(&program, other).unwrap();
-    fs::write(table, "no table of it").unwrap();
+    put(table, b"no table of it");
     assert!(asked(&cache) == expected);
-    assert_eq!(
-        fs::read(table).unwrap(),
-        b"no table of it",
-        "it was not opened"
-    );
+    let left = fs::read(table).unwrap();
+    assert_eq!(left, b"no table of it", "it was opened");
+}
+
+/// Writes a file of a cache, which nobody else may read.
+fn put(file: &Path, bytes: &[u8]) {
+    fs::write(file, bytes).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// Returns addresses of functions of a program, a line each. None without nm.

@@ -100,7 +100,7 @@ fn test() -> ExitCode {
 fn by_bpf(config: &Config) -> Result<(), String> {
     let mut config = config.clone();
     let mut started = BpfSource::start(&config);
-    if let Err(error @ Error::NoLoop) = started {
+    if let Err(error @ Error::OldKernel) = started {
         println!("bpf: no waits: {error}");
         config.waits = false;
         started = BpfSource::start(&config);

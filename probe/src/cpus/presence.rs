@@ -15,8 +15,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// What a pulse may be behind the time that has passed, and a hundredth of that time: both are measured
-/// by different clocks, one a moment after the other. A CPU that was off for less is recognized at the
-/// next look, as its pulse stands still.
+/// by different clocks, one a moment after the other. A CPU that was off for less is recognized when its
+/// pulse is read the next time, as it stands still.
 const BEHIND_MAX: Duration = Duration::from_millis(100);
 
 /// How often pulses are read while the machine is idle; otherwise they are at each look.
@@ -30,6 +30,8 @@ pub struct Presence {
     looked: Instant,
     /// When the pulses were last read.
     checked: Instant,
+    /// Time between that and the reading before.
+    checked_after: Duration,
 }
 
 /// The CPUs at one look.
@@ -37,7 +39,7 @@ pub struct Presence {
 pub struct Present {
     /// The CPUs that are online.
     pub online: BTreeSet<u32>,
-    /// CPUs that are online, but were not all the time since the last look.
+    /// CPUs that are online, but were not all the time since their pulses were read before.
     were_off: Vec<u32>,
     /// Whether the machine was idle since the last look.
     pub is_idle: bool,
@@ -55,6 +57,7 @@ impl Presence {
             idle: IdleWatch::default(),
             looked: now,
             checked: now,
+            checked_after: Duration::ZERO,
         };
         if let Ok(online) = online() {
             presence.open_pulses(&online);
@@ -71,21 +74,21 @@ impl Presence {
         let since_check = now.duration_since(self.checked);
         self.pulses.retain(|pulse| online.contains(&pulse.cpu));
         let mut were_off = Vec::new();
-        if !is_idle || since_check >= IDLE_CHECK {
+        let mut unseen_max = unseen_max(since_look, Duration::ZERO);
+        if is_check_due(is_idle, since_check) {
             self.checked = now;
+            let before = std::mem::replace(&mut self.checked_after, since_check);
             were_off = self.drop_still_pulses();
+            if !were_off.is_empty() {
+                unseen_max = self::unseen_max(since_check, before);
+            }
         }
         self.open_pulses(&online);
-        let since = if were_off.is_empty() {
-            since_look
-        } else {
-            since_check
-        };
         Some(Present {
             online,
             were_off,
             is_idle,
-            unseen_max: since + BEHIND_MAX,
+            unseen_max,
         })
     }
 
@@ -164,6 +167,18 @@ impl Pulse {
     }
 }
 
+/// Whether pulses are read at this look.
+fn is_check_due(is_idle: bool, since_check: Duration) -> bool {
+    !is_idle || since_check >= IDLE_CHECK
+}
+
+/// Returns for how long at most a CPU was not sampled that is recognized now: all of the time since
+/// it was last looked at, and as much of the time before as a pulse may be behind, where that was read
+/// after so much time.
+fn unseen_max(since: Duration, before: Duration) -> Duration {
+    since + BEHIND_MAX + before / 100
+}
+
 /// Whether an event that has counted this time has counted all that has passed.
 fn is_all(counted: Duration, passed: Duration) -> bool {
     counted + BEHIND_MAX + passed / 100 >= passed
@@ -181,6 +196,23 @@ mod tests {
         assert!(is_all(second.saturating_sub(BEHIND_MAX), second));
         assert!(!is_all(second / 2, second));
         assert!(!is_all(Duration::ZERO, second));
+    }
+
+    #[test]
+    fn pulses_are_read_less_often_while_the_machine_is_idle() {
+        let second = Duration::from_secs(1);
+        assert!(is_check_due(false, second));
+        assert!(!is_check_due(true, second));
+        assert!(is_check_due(true, IDLE_CHECK));
+    }
+
+    #[test]
+    fn no_time_is_unseen_that_the_note_does_not_count() {
+        // A CPU that went off just before a check that it passed, and was found at the next one.
+        let (before, since) = (IDLE_CHECK, Duration::from_secs(1));
+        let passed = (0..200).map(|ms| Duration::from_millis(10) * ms);
+        let off = passed.filter(|off| is_all(before - *off, before)).max();
+        assert!(unseen_max(since, before) >= since + off.unwrap());
     }
 
     #[test]

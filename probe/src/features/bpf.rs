@@ -51,14 +51,10 @@ pub fn programs(may_try: bool) -> Vec<Finding> {
             let answer = is_helper_supported(ProgramType::PerfEvent, helper);
             answer.map_err(cause_of_program)
         };
-        let [runs_loops, is_recent] = USUAL_HELPERS;
-        let has_loop = match asked(runs_loops) {
-            Ok(true) => asked(is_recent),
-            other => other,
-        };
-        findings.push(judge_loop(&has_loop, THIS.walks_without_loop));
-        // The programs for kernels without it do not need these either.
-        if !matches!(has_loop, Ok(false)) || !THIS.walks_without_loop {
+        let usual = USUAL_HELPERS.map(asked);
+        findings.push(judge_usual(&usual, THIS.walks_without_loop));
+        // The programs for older kernels do not need these either.
+        if !is_old(&usual) || !THIS.walks_without_loop {
             for (id, name, loss, helper) in HELPERS {
                 findings.push(judge(id, name, loss, &asked(helper)));
             }
@@ -91,16 +87,24 @@ const HELPERS: [(&str, &str, &str, BpfHelper); 2] = [
     ),
 ];
 
-/// Judges whether the kernel has `bpf_loop`, with which stacks are walked, and what came until Linux
-/// 6.1. `walks_without` is whether there are programs that do not need it.
-fn judge_loop(answer: &Result<bool, io::Error>, walks_without: bool) -> Finding {
-    if matches!(answer, Ok(false)) && walks_without {
-        let what = "bpf_loop and maps that grow: Linux 6.1 has both: BPF samples the time on CPUs here, but \
-                    sees no waits (perf does), no calls and no other events";
+/// Whether the kernel lacks one of [`USUAL_HELPERS`].
+fn is_old(answers: &[Result<bool, io::Error>; 2]) -> bool {
+    answers.iter().any(|answer| matches!(answer, Ok(false)))
+}
+
+/// Judges whether the kernel has [`USUAL_HELPERS`]. `walks_without` is whether there are programs
+/// that do not need what these stand for.
+fn judge_usual(answers: &[Result<bool, io::Error>; 2], walks_without: bool) -> Finding {
+    if is_old(answers) && walks_without {
+        let what = "this kernel lacks bpf_loop, or BPF maps that grow (Linux 6.1 has both): BPF samples the \
+                    time on CPUs, but sees no waits (perf does), no calls and no other events";
         return Finding::warn("bpf-loop", what).fix(NEWER_KERNEL);
     }
     let loss = "user stacks cannot be walked in the kernel";
-    judge("bpf-loop", "bpf_loop", loss, answer)
+    match answers {
+        [Ok(true), of_maps] => judge("bpf-loop", "bpf_loop and BPF maps that grow", loss, of_maps),
+        [of_loops, _] => judge("bpf-loop", "bpf_loop", loss, of_loops),
+    }
 }
 
 fn judge_syscall(answer: &Result<bool, io::Error>) -> Finding {
@@ -169,14 +173,20 @@ mod tests {
 
     #[test]
     fn without_loops_there_are_samples_where_there_are_programs_for_that() {
-        let older = judge_loop(&Ok(false), true);
-        assert_eq!(older.level, Level::Warn);
-        assert!(older.what.contains("samples the time on CPUs"));
-        assert!(older.fix.unwrap().contains("6.1"));
-        assert_eq!(judge_loop(&Ok(false), false).level, Level::Fail);
-        assert_eq!(judge_loop(&Ok(true), true).level, Level::Ok);
-        let unknown = judge_loop(&Err(io::Error::other("?")), true);
-        assert_eq!(unknown.level, Level::Warn);
+        let unknown = || Err(io::Error::other("?"));
+        for answers in [[Ok(false), Ok(false)], [Ok(true), Ok(false)]] {
+            let older = judge_usual(&answers, true);
+            assert_eq!(older.level, Level::Warn);
+            assert!(older.what.contains("samples the time on CPUs"));
+            assert!(older.fix.unwrap().contains("6.1"));
+            assert_eq!(judge_usual(&answers, false).level, Level::Fail);
+        }
+        assert_eq!(judge_usual(&[Ok(true), Ok(true)], true).level, Level::Ok);
+        assert_eq!(
+            judge_usual(&[unknown(), unknown()], true).level,
+            Level::Warn
+        );
+        assert_eq!(judge_usual(&[Ok(true), unknown()], true).level, Level::Warn);
     }
 
     #[test]

@@ -39,9 +39,9 @@ impl BpfObject {
             return Ok(Self::usual());
         }
         if settings.waits || settings.happening.is_some() {
-            return Err(Error::NoLoop);
+            return Err(Error::OldKernel);
         }
-        Self::without_loop().ok_or(Error::NoLoop)
+        Self::without_loop().ok_or(Error::OldKernel)
     }
 
     /// Returns the object for kernels that have enough for it.

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gimli::{Dwarf, DwoId, Unit};
 
@@ -23,6 +24,8 @@ pub struct Split {
     files: DebugFiles,
     bytes_max: u64,
     package: OnceLock<Option<Sections>>,
+    /// Whether a unit was searched.
+    is_needed: AtomicBool,
 }
 
 impl Split {
@@ -33,7 +36,13 @@ impl Split {
             files,
             bytes_max,
             package: OnceLock::new(),
+            is_needed: AtomicBool::new(false),
         }
+    }
+
+    /// Whether entries of a unit that was read are in another file.
+    pub fn is_needed(&self) -> bool {
+        self.is_needed.load(Ordering::Relaxed)
     }
 
     /// Finds the entries of a skeleton unit.
@@ -44,6 +53,7 @@ impl Split {
         strings: Strings<'_>,
         id: DwoId,
     ) -> Option<Found<'_>> {
+        self.is_needed.store(true, Ordering::Relaxed);
         let name = strings.bytes(dwarf, unit, unit.dwo_name().ok()??)?;
         if let Some(package) = self.package()
             && package.has_packaged(id)

@@ -1,9 +1,13 @@
 //! Tables of files whose addresses are asked about in run after run, kept on disk.
 //!
 //! A table answers at once, but takes several times as long to make as what one run reads on demand.
-//! So each run adds to a note how much it has read of a file, and the table is made when that is as
-//! much work as making it: a file that is asked about once never costs more, and one that is
-//! asked about always costs at most twice what it would if a table had been made at first.
+//! So each run adds to a note how much it has read of a file, and the table is made when all runs
+//! together have read as much as it takes. To read a file once costs no more than without tables,
+//! but for the note; to read it always costs twice as much at most as if a table had been made at first.
+//!
+//! None is made of Go programs, whose own tables answer before debug information; of files with
+//! debug information in further files, which the key of a table does not name; and of stripped
+//! files.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -59,27 +63,37 @@ impl KeptTables {
         self.tables.load(key)
     }
 
-    /// Notes that a run has read so many bytes of the debug information of a file, of `whole`. Makes
-    /// the table if all runs together have read as much as it takes.
-    pub(super) fn note(
-        &self,
-        key: &TableKey,
-        read: u64,
-        whole: u64,
-        make: impl FnOnce(&mut dyn Write) -> Result<(), OpenError>,
-    ) {
+    /// Removes a table that turned out to be damaged.
+    pub(super) fn reject(&self, key: &TableKey) {
+        self.tables.reject(key);
+    }
+
+    /// Notes that a run has read so many bytes of the debug information of a file, of `whole`.
+    /// Returns whether all runs together have read as much as a table takes.
+    pub(super) fn note(&self, key: &TableKey, read: u64, whole: u64) -> bool {
         if read == 0 || !(INFO_BYTES_MIN..=INFO_BYTES_MAX).contains(&whole) {
-            return;
+            return false;
         }
         let read = self.read_before(key).saturating_add(read);
-        // A table that cannot be made is tried again when as much was read once more.
-        let is_due = read >= whole.saturating_mul(MAKING);
-        let left = if is_due { 0 } else { read };
-        let note = [left.to_string().as_bytes(), b" ", key.as_bytes()].concat();
-        if self.notes.store(key.name(), &note) && is_due {
+        self.write_note(key, read) && read >= whole.saturating_mul(MAKING)
+    }
+
+    /// Makes the table. If that fails, it is tried again when as much was read once more.
+    pub(super) fn keep(
+        &self,
+        key: &TableKey,
+        make: impl FnOnce(&mut dyn Write) -> Result<(), OpenError>,
+    ) {
+        if self.write_note(key, 0) {
             // Errors are ignored: the answers of this run are out, and those of others are read.
             _ = self.tables.store(key, make);
         }
+    }
+
+    /// Replaces the note about a file. Returns whether that succeeded.
+    fn write_note(&self, key: &TableKey, read: u64) -> bool {
+        let note = [read.to_string().as_bytes(), b" ", key.as_bytes()].concat();
+        self.notes.store(key.name(), &note)
     }
 
     /// Returns how much earlier runs have read; 0 if that is not known.
@@ -102,51 +116,61 @@ mod tests {
 
     const WHOLE: u64 = 10 << 20;
 
-    fn key() -> TableKey {
+    /// The key of this program; `None`, with a message, where it could not be kept.
+    fn key() -> Option<TableKey> {
         let program = File::open(std::env::current_exe().unwrap()).unwrap();
         let program = Object::read(&program).unwrap();
-        TableKey::new(&program, &program).expect("only we can write to it")
+        let key = TableKey::new(&program, &program);
+        if key.is_none() {
+            test_support::skip("others can write to the test program");
+        }
+        key
     }
 
-    /// Runs note that each has read so much, and returns which of them made a table.
-    fn making_runs(read: u64, whole: u64, runs: usize) -> Vec<usize> {
+    /// Runs note that each has read so much, and make a table when that pays, which fails. Returns
+    /// which of them did.
+    fn making_runs(read: u64, whole: u64, runs: usize) -> Option<Vec<usize>> {
         let base = tempfile::tempdir().unwrap();
-        let key = key();
-        (0..runs)
-            .filter(|_| {
-                let mut is_made = false;
-                let kept = KeptTables::open(base.path()).unwrap();
-                kept.note(&key, read, whole, |_| {
-                    is_made = true;
-                    Err(OpenError::Refused("a test"))
-                });
-                is_made
-            })
-            .collect()
+        let key = key()?;
+        let makes = |_: &usize| {
+            let kept = KeptTables::open(base.path()).unwrap();
+            let is_due = kept.note(&key, read, whole);
+            if is_due {
+                kept.keep(&key, |_| Err(OpenError::Refused("a test")));
+            }
+            is_due
+        };
+        Some((0..runs).filter(makes).collect())
     }
 
     #[test]
     fn a_table_is_made_when_runs_have_read_as_much_as_it_takes() {
-        assert_eq!(making_runs(WHOLE, WHOLE, 4), [3]);
-        assert_eq!(making_runs(WHOLE / 2, WHOLE, 9), [7]);
+        let Some(runs) = making_runs(WHOLE, WHOLE, 4) else {
+            return;
+        };
+        assert_eq!(runs, [3]);
+        assert_eq!(making_runs(WHOLE / 2, WHOLE, 9).unwrap(), [7]);
         // What a table would have cost was read once more.
-        assert_eq!(making_runs(WHOLE, WHOLE, 8), [3, 7]);
-        assert_eq!(making_runs(0, WHOLE, 20), [0; 0]);
+        assert_eq!(making_runs(WHOLE, WHOLE, 8).unwrap(), [3, 7]);
+        assert_eq!(making_runs(0, WHOLE, 20).unwrap(), [0; 0]);
     }
 
     #[test]
-    fn no_table_is_made_of_what_is_read_at_once_or_never_to_its_end() {
+    fn no_table_is_made_of_debug_information_that_is_too_small_or_too_large() {
         let small = INFO_BYTES_MIN - 1;
-        assert_eq!(making_runs(small, small, 20), [0; 0]);
+        let Some(runs) = making_runs(small, small, 20) else {
+            return;
+        };
+        assert_eq!(runs, [0; 0]);
         let large = INFO_BYTES_MAX + 1;
-        assert_eq!(making_runs(large, large, 20), [0; 0]);
+        assert_eq!(making_runs(large, large, 20).unwrap(), [0; 0]);
     }
 
     #[test]
     fn a_note_about_another_file_or_a_broken_one_counts_for_nothing() {
         let base = tempfile::tempdir().unwrap();
         let kept = KeptTables::open(base.path()).unwrap();
-        let key = key();
+        let Some(key) = key() else { return };
         for note in ["", "7", "x ", "18446744073709551616 ", "9 another key"] {
             assert!(kept.notes.store(key.name(), note.as_bytes()));
             assert_eq!(kept.read_before(&key), 0, "{note}");

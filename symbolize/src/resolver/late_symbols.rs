@@ -90,6 +90,11 @@ impl LateSymbols {
         self.known().as_ref().map_err(OpenError::again)
     }
 
+    /// Whether the whole symbol table can be read, and nothing was stripped from it.
+    pub fn are_all_there(&self) -> bool {
+        self.whole().is_ok_and(|symbols| !symbols.is_stripped())
+    }
+
     /// Why the symbols could not be read; `None` if they were read, or not needed as a whole.
     pub fn failure(&self) -> Option<&OpenError> {
         self.whole.get()?.as_ref().err()

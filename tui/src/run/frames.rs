@@ -34,6 +34,8 @@ pub struct Frames {
     is_due: bool,
     /// The answers that the next frame waits for.
     awaited: Option<Awaited>,
+    /// Whether the next frame waits for no answer.
+    is_urgent: bool,
 }
 
 /// Answers about a new snapshot that have not come yet.
@@ -56,6 +58,7 @@ impl Frames {
             every: FRAME_EVERY,
             is_due: true,
             awaited: None,
+            is_urgent: false,
         })
     }
 
@@ -80,13 +83,16 @@ impl Frames {
         self.is_due = true;
     }
 
-    /// Lets the next frame wait a moment for so many answers.
+    /// Lets the next frame wait a moment for so many answers, but no longer than it waits already.
     pub fn wait_for_answers(&mut self, answers: usize) {
-        let until = Instant::now() + ANSWERS_WAIT;
-        self.awaited = (answers > 0).then_some(Awaited { answers, until });
+        let waits_until = self.awaited.as_ref().map(|awaited| awaited.until);
+        let until = waits_until.unwrap_or_else(|| Instant::now() + ANSWERS_WAIT);
+        let waits = answers > 0 && !self.is_urgent;
+        self.awaited = waits.then_some(Awaited { answers, until });
     }
 
-    /// Notes that an answer has come.
+    /// Notes that an answer has come. It may be one that was not waited for, such as to an older
+    /// question: then the frame comes too soon, and another one follows it.
     pub fn note_answer(&mut self) {
         let left = self.awaited.take().map(|awaited| Awaited {
             answers: awaited.answers - 1,
@@ -98,6 +104,7 @@ impl Frames {
     /// Lets the next frame wait for no answer: the user has pressed a key, and wants to see that.
     pub fn wait_for_nothing(&mut self) {
         self.awaited = None;
+        self.is_urgent = true;
     }
 
     /// Returns when the next frame may be drawn. None if there was no event, or a frame is still
@@ -140,6 +147,7 @@ impl Frames {
         self.drawn_at = Some(Instant::now());
         self.is_due = false;
         self.awaited = None;
+        self.is_urgent = false;
         Ok(())
     }
 
@@ -211,5 +219,17 @@ mod tests {
         frames.wait_for_answers(1);
         frames.wait_for_nothing();
         assert!(is_due_now(&frames));
+        // A snapshot that comes after the key, and before the frame.
+        frames.wait_for_answers(1);
+        assert!(is_due_now(&frames));
+    }
+
+    #[test]
+    fn a_second_snapshot_does_not_put_a_frame_off() {
+        let mut frames = frames();
+        frames.wait_for_answers(1);
+        let until = frames.due_at();
+        frames.wait_for_answers(2);
+        assert_eq!(frames.due_at(), until);
     }
 }

@@ -5,9 +5,11 @@ use super::tables::Tables;
 use super::upcoming::Upcoming;
 use crate::commands::input;
 use crate::failure::Failure;
+use crate::stderr;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::io;
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
@@ -90,7 +92,7 @@ struct Told {
 pub struct Modules {
     /// The directory of tables, if addresses are resolved by tables and not by files.
     tables: Option<Tables>,
-    /// The tables of earlier runs, which stand for files as they were then.
+    /// The tables that earlier runs have kept of files, which have not changed since.
     kept: Option<KeptTables>,
     named: RefCell<HashMap<PathBuf, Module>>,
     known: RefCell<HashMap<Told, Result<Module, String>>>,
@@ -288,7 +290,9 @@ impl Modules {
         sentences
     }
 
-    /// Keeps tables for later runs of the files that runs have read so much of that it pays.
+    /// Notes how much was read of each file, and keeps a table of one for which that pays: others
+    /// have their turn in later runs. All answers must be out. The output is closed before the table
+    /// is made, so that a program that reads it does not wait.
     pub fn keep(&self) {
         let Some(kept) = &self.kept else {
             return;
@@ -297,9 +301,18 @@ impl Modules {
         let known = known.values().flatten();
         let modules = named.values().chain(known);
         let modules: BTreeMap<_, _> = modules.map(|module| (Rc::as_ptr(module), module)).collect();
+        let due: Vec<_> = modules
+            .values()
+            .filter(|module| module.note(kept))
+            .collect();
+        let Some(module) = due.first() else { return };
+        if close_output().is_err() {
+            return;
+        }
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        for module in modules.values() {
-            module.keep(kept, threads);
+        // A panic changes nothing: this run has given its answers.
+        if let Err(fault) = faults::catch("keeping a table", || module.keep(kept, threads)) {
+            stderr::say(fault);
         }
     }
 
@@ -323,6 +336,12 @@ impl Modules {
         let mut known = self.known.borrow_mut();
         known.entry(told).or_insert_with(open).clone().ok()
     }
+}
+
+/// Closes standard output, by putting another file in its place.
+fn close_output() -> io::Result<()> {
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(nowhere)?)
 }
 
 /// Returns the module if it is of this build, else an error: the names of another build would be
