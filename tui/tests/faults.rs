@@ -276,15 +276,20 @@ fn a_mistake_on_a_thread_that_only_some_reports_need_costs_one_piece_of_work() {
         if (*work == structures || *work == python_file) && python.is_none() {
             return;
         }
-        let mut command = proftop(&["-b", "--format", "json", "-d", "1", "-n", "3"]);
-        let output = run(command.args(*args).env(VARIABLE, work));
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{work}: {said}");
-        let reports = reports(&output.stdout);
-        assert_eq!(reports.len(), 3, "{work}: {said}");
-        let last = reports.last().expect("there are three");
-        assert!(!list(last, "functions").is_empty(), "{work}: {last}");
-        assert_told(&said, work);
+        // On a busy machine a program of the lowest priority may have no sample in three seconds.
+        let mut runs = (0..5).map(|_| {
+            let mut command = proftop(&["-b", "--format", "json", "-d", "1", "-n", "3"]);
+            let output = run(command.args(*args).env(VARIABLE, work));
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{work}: {said}");
+            let reports = reports(&output.stdout);
+            assert_eq!(reports.len(), 3, "{work}: {said}");
+            let last = reports.last().expect("there are three");
+            assert!(!list(last, "functions").is_empty(), "{work}: {last}");
+            said
+        });
+        let said = runs.find(|said| !said.is_empty());
+        assert_told(&said.unwrap_or_default(), work);
     });
 }
 
