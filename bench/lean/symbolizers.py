@@ -77,7 +77,7 @@ def tools(proftops, file):
         def ask(given, program=program):
             with tempfile.TemporaryDirectory() as cache:
                 text = "".join(f"    #{n} {address} ({file}+{address})\n" for n, address in enumerate(given))
-                return run([program, "symbolize"], text, XDG_CACHE_HOME=cache)
+                return run([program, "symbolize"], text, PROFTOP_CACHE=cache)
         yield name, ask
     for name in LLVM:
         if program := shutil.which(name):
