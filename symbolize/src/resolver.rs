@@ -240,12 +240,13 @@ impl Resolver {
                 file.reject_if_damaged(kept);
                 false
             }
-            Source::File { info, key, .. } => {
+            Source::File { symbols, info, key } => {
                 let read = info.needed().filter(|info| !info.needs_other_files());
                 let noted = read.zip(key.as_ref());
-                noted.is_some_and(|(info, key)| {
+                let pays = noted.is_some_and(|(info, key)| {
                     kept.note(key, info.bytes_read(), info.bytes() as u64)
-                })
+                });
+                pays && symbols.are_all_there()
             }
             Source::Table(_) | Source::Foreign(_) => false,
         }
@@ -254,10 +255,7 @@ impl Resolver {
     /// Makes a table of the file, and keeps it for later runs. Whether that succeeds changes no
     /// answer.
     pub fn keep(&self, kept: &KeptTables, threads: usize) {
-        let Source::File { symbols, key, .. } = &self.0 else {
-            return;
-        };
-        if let Some(key) = key.as_ref().filter(|_| symbols.are_all_there()) {
+        if let Source::File { key: Some(key), .. } = &self.0 {
             kept.keep(key, |sink| {
                 self.write_table_of(key.as_bytes(), threads, sink)
             });

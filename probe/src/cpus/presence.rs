@@ -74,13 +74,13 @@ impl Presence {
         let since_check = now.duration_since(self.checked);
         self.pulses.retain(|pulse| online.contains(&pulse.cpu));
         let mut were_off = Vec::new();
-        let mut unseen_max = unseen_max(since_look, Duration::ZERO);
+        let mut unseen_max = since_look + BEHIND_MAX;
         if is_check_due(is_idle, since_check) {
             self.checked = now;
             let before = std::mem::replace(&mut self.checked_after, since_check);
             were_off = self.drop_still_pulses();
             if !were_off.is_empty() {
-                unseen_max = self::unseen_max(since_check, before);
+                unseen_max = unseen_since_check(since_check, before);
             }
         }
         self.open_pulses(&online);
@@ -172,10 +172,10 @@ fn is_check_due(is_idle: bool, since_check: Duration) -> bool {
     !is_idle || since_check >= IDLE_CHECK
 }
 
-/// Returns for how long at most a CPU was not sampled that is recognized now: all of the time since
-/// it was last looked at, and as much of the time before as a pulse may be behind, where that was read
-/// after so much time.
-fn unseen_max(since: Duration, before: Duration) -> Duration {
+/// Returns for how long at most a CPU was not sampled whose pulse stands still now: all of the time
+/// since that was read, and as much of the time before as it may have been behind then. `before` is how
+/// long it had not been read at that time.
+fn unseen_since_check(since: Duration, before: Duration) -> Duration {
     since + BEHIND_MAX + before / 100
 }
 
@@ -212,7 +212,7 @@ mod tests {
         let (before, since) = (IDLE_CHECK, Duration::from_secs(1));
         let passed = (0..200).map(|ms| Duration::from_millis(10) * ms);
         let off = passed.filter(|off| is_all(before - *off, before)).max();
-        assert!(unseen_max(since, before) >= since + off.unwrap());
+        assert!(unseen_since_check(since, before) >= since + off.unwrap());
     }
 
     #[test]

@@ -9,8 +9,9 @@
 //! debug information in further files, which the key of a table does not name; and of stripped
 //! files.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::OpenError;
 use crate::cache_directory::{BoundedDirectory, Directory};
@@ -44,28 +45,53 @@ const INFO_BYTES_MAX: u64 = 256 << 20;
 /// The tables that are kept, and the notes about files that have none yet.
 #[derive(Debug)]
 pub struct KeptTables {
+    base: PathBuf,
+    /// The directories, opened when they are first needed; `None` if they cannot be.
+    opened: OnceLock<Option<Opened>>,
+}
+
+#[derive(Debug)]
+struct Opened {
     tables: TableCache,
     notes: BoundedDirectory,
 }
 
 impl KeptTables {
-    /// Opens the directories below `base`, and creates them if they do not exist.
-    pub fn open(base: &Path) -> io::Result<KeptTables> {
-        let notes = Directory::open(base, &NOTES)?;
-        Ok(KeptTables {
-            tables: TableCache::open_at(base, &TABLES, TABLES_BYTES_MAX)?,
-            notes: BoundedDirectory::new(notes, NOTES_BYTES_MAX),
-        })
+    /// Keeps tables below `base`. Opens nothing yet.
+    pub fn new(base: PathBuf) -> KeptTables {
+        KeptTables {
+            base,
+            opened: OnceLock::new(),
+        }
     }
 
-    /// Returns the table with this key, if there is one and it is not damaged.
+    /// Opens the directories, and creates them if they do not exist.
+    fn opened(&self) -> Option<&Opened> {
+        let open = || {
+            let notes = Directory::open(&self.base, &NOTES).ok()?;
+            Some(Opened {
+                tables: TableCache::open_at(&self.base, &TABLES, TABLES_BYTES_MAX).ok()?,
+                notes: BoundedDirectory::new(notes, NOTES_BYTES_MAX),
+            })
+        };
+        self.opened.get_or_init(open).as_ref()
+    }
+
+    /// Returns the table with this key, if there is one and it is not damaged. Creates no directory:
+    /// most runs read one address, and keep nothing.
     pub(super) fn find(&self, key: &TableKey) -> Option<Table> {
-        self.tables.load(key)
+        let directory = self.base.join(TABLES.iter().collect::<PathBuf>());
+        if !directory.exists() {
+            return None;
+        }
+        self.opened()?.tables.load(key)
     }
 
     /// Removes a table that turned out to be damaged.
     pub(super) fn reject(&self, key: &TableKey) {
-        self.tables.reject(key);
+        if let Some(opened) = self.opened() {
+            opened.tables.reject(key);
+        }
     }
 
     /// Notes that a run has read so many bytes of the debug information of a file, of `whole`.
@@ -86,20 +112,22 @@ impl KeptTables {
     ) {
         if self.write_note(key, 0) {
             // Errors are ignored: the answers of this run are out, and those of others are read.
-            _ = self.tables.store(key, make);
+            _ = self.opened().map(|opened| opened.tables.store(key, make));
         }
     }
 
     /// Replaces the note about a file. Returns whether that succeeded.
     fn write_note(&self, key: &TableKey, read: u64) -> bool {
         let note = [read.to_string().as_bytes(), b" ", key.as_bytes()].concat();
-        self.notes.store(key.name(), &note)
+        let opened = self.opened();
+        opened.is_some_and(|opened| opened.notes.store(key.name(), &note))
     }
 
     /// Returns how much earlier runs have read; 0 if that is not known.
     fn read_before(&self, key: &TableKey) -> u64 {
         let read = || {
-            let note = self.notes.read(key.name(), NOTE_BYTES_MAX).ok()?;
+            let notes = &self.opened()?.notes;
+            let note = notes.read(key.name(), NOTE_BYTES_MAX).ok()?;
             let (number, of) = note.split_at(note.iter().position(|byte| *byte == b' ')?);
             (&of[1..] == key.as_bytes()).then_some(())?;
             std::str::from_utf8(number).ok()?.parse().ok()
@@ -133,7 +161,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let key = key()?;
         let makes = |_: &usize| {
-            let kept = KeptTables::open(base.path()).unwrap();
+            let kept = KeptTables::new(base.path().into());
             let is_due = kept.note(&key, read, whole);
             if is_due {
                 kept.keep(&key, |_| Err(OpenError::Refused("a test")));
@@ -169,14 +197,15 @@ mod tests {
     #[test]
     fn a_note_about_another_file_or_a_broken_one_counts_for_nothing() {
         let base = tempfile::tempdir().unwrap();
-        let kept = KeptTables::open(base.path()).unwrap();
+        let kept = KeptTables::new(base.path().into());
         let Some(key) = key() else { return };
+        let notes = &kept.opened().unwrap().notes;
         for note in ["", "7", "x ", "18446744073709551616 ", "9 another key"] {
-            assert!(kept.notes.store(key.name(), note.as_bytes()));
+            assert!(notes.store(key.name(), note.as_bytes()));
             assert_eq!(kept.read_before(&key), 0, "{note}");
         }
         let note = [b"9 ", key.as_bytes()].concat();
-        assert!(kept.notes.store(key.name(), &note));
+        assert!(notes.store(key.name(), &note));
         assert_eq!(kept.read_before(&key), 9);
     }
 }

@@ -112,7 +112,7 @@ impl Modules {
     pub fn of_files() -> Modules {
         let base = symbolize::cache_directory::default_base();
         Modules {
-            kept: base.and_then(|base| KeptTables::open(&base).ok()),
+            kept: base.map(KeptTables::new),
             ..Modules::of_nothing()
         }
     }
