@@ -54,7 +54,8 @@ pub struct Settings {
     pub happening: Option<Happening>,
     /// Whether waits will be followed.
     pub waits: bool,
-    /// Whether to use the object without `bpf_loop`, which is for kernels before Linux 6.1, on any kernel; for tests.
+    /// Whether to use the object without `bpf_loop`, which is for kernels before Linux 6.1, on any
+    /// kernel; for tests.
     pub without_loop: bool,
 }
 

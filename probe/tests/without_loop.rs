@@ -1,5 +1,5 @@
-//! The programs without `bpf_loop`, which are for kernels before Linux 6.1, in this machine's kernel.
-//! Needs rights; a test that lacks them prints that and is skipped.
+//! The programs without `bpf_loop`, which are for kernels before Linux 6.1, in this machine's
+//! kernel. Needs rights; a test that lacks them prints that and is skipped.
 #![cfg(target_arch = "x86_64")]
 
 #[expect(dead_code, reason = "the other tests use the rest of it")]

@@ -109,8 +109,8 @@ const WRITING_WAIT: Duration = Duration::from_millis(300);
 const TICK_EVERY: Duration = Duration::from_millis(250);
 /// The same while nothing but the clock of the state line changes with time alone.
 const CALM_TICK_EVERY: Duration = Duration::from_secs(1);
-/// A snapshot comes with a tick, and usually each second: the next tick is so much later, so that no
-/// frame is drawn for the clock alone just before the next snapshot.
+/// A snapshot comes with a tick, and usually each second: the next tick is so much later, so that
+/// no frame is drawn for the clock alone just before the next snapshot.
 const SNAPSHOT_LATE_MAX: Duration = Duration::from_millis(500);
 
 /// Shows the screen until it is left. The terminal is restored on return.

@@ -307,9 +307,9 @@ fn ahead_of_time_and_without_the_file() {
 /// The work of the run that makes a table.
 pub const KEEPING: &str = "keeping a table";
 
-/// A program that is asked about in run after run has a table at some time, unasked, which gives the
-/// same answers. A damaged one is not believed, and removed, and the table of a file is not that of
-/// another one with its build-id.
+/// A program that is asked about in run after run has a table at some time, unasked, which gives
+/// the same answers. A damaged one is not believed, and removed, and the table of a file is not
+/// that of another one with its build-id.
 #[test]
 fn a_table_is_kept_of_what_is_asked_about_again_and_again() {
     // Not below /tmp: what lies on a file system without set-user-ID bits is not kept by root.

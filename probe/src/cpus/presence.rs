@@ -1,11 +1,11 @@
 //! Notices CPUs that come and go. When a CPU is turned off, the kernel drops the perf events that
 //! were opened for it, and does not bring them back with the CPU. So events have to be opened again
-//! also if the CPU was off for a moment only, between two looks at the list of online CPUs, or while
-//! this process slept with the machine. Such a CPU is recognized by its pulse: an event that counts
-//! the time, and stands still once it is dropped.
+//! also if the CPU was off for a moment only, between two looks at the list of online CPUs, or
+//! while this process slept with the machine. Such a CPU is recognized by its pulse: an event that
+//! counts the time, and stands still once it is dropped.
 //!
-//! To read a pulse wakes its CPU up, so that while the machine is idle, when next to nothing is to be
-//! sampled, it is read less often.
+//! To read a pulse wakes its CPU up, so that while the machine is idle, when next to nothing is to
+//! be sampled, it is read less often.
 
 use super::online;
 use crate::idle::IdleWatch;
@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What a pulse may be behind the time that has passed, and a hundredth of that time: both are measured
-/// by different clocks, one a moment after the other. A CPU that was off for less is recognized when its
-/// pulse is read the next time, as it stands still.
+/// What a pulse may be behind the time that has passed, and a hundredth of that time: both are
+/// measured by different clocks, one a moment after the other. A CPU that was off for less is
+/// recognized when its pulse is read the next time, as it stands still.
 const BEHIND_MAX: Duration = Duration::from_millis(100);
 
 /// How often pulses are read while the machine is idle; otherwise they are at each look.
@@ -173,8 +173,8 @@ fn is_check_due(is_idle: bool, since_check: Duration) -> bool {
 }
 
 /// Returns for how long at most a CPU was not sampled whose pulse stands still now: all of the time
-/// since that was read, and as much of the time before as it may have been behind then. `before` is how
-/// long it had not been read at that time.
+/// since that was read, and as much of the time before as it may have been behind then. `before` is
+/// how long it had not been read at that time.
 fn unseen_since_check(since: Duration, before: Duration) -> Duration {
     since + BEHIND_MAX + before / 100
 }

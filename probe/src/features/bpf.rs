@@ -63,8 +63,8 @@ pub fn programs(may_try: bool) -> Vec<Finding> {
     findings
 }
 
-/// The helpers that show whether the kernel has enough for the usual BPF object: the one that runs a
-/// loop, and one that came with Linux 6.1, as did maps whose memory grows, for programs of the
+/// The helpers that show whether the kernel has enough for the usual BPF object: the one that runs
+/// a loop, and one that came with Linux 6.1, as did maps whose memory grows, for programs of the
 /// clock, and values of maps that are larger than 4 MiB. A distribution that has given its kernel
 /// the BPF of a later one has given it this helper, too.
 pub const USUAL_HELPERS: [BpfHelper; 2] = [

@@ -62,8 +62,8 @@ impl BpfObject {
     }
 }
 
-/// Whether the kernel has what the usual object needs. If that cannot be found out, loading the usual object
-/// reports the reason.
+/// Whether the kernel has what the usual object needs. If that cannot be found out, loading that
+/// object reports the reason.
 fn has_enough() -> bool {
     let has = |helper| is_helper_supported(ProgramType::PerfEvent, helper);
     USUAL_HELPERS

@@ -1,9 +1,10 @@
 //! Tables of files whose addresses are asked about in run after run, kept on disk.
 //!
-//! A table answers at once, but takes several times as long to make as what one run reads on demand.
-//! So each run adds to a note how much it has read of a file, and the table is made when all runs
-//! together have read as much as it takes. To read a file once costs no more than without tables,
-//! but for the note; to read it always costs twice as much at most as if a table had been made at first.
+//! A table answers at once, but takes several times as long to make as what one run reads on
+//! demand. So each run adds to a note how much it has read of a file, and the table is made when
+//! all runs together have read as much as it takes. To read a file once costs no more than without
+//! tables, but for the note; to read it always costs twice as much at most as if a table had been
+//! made at first.
 //!
 //! None is made of Go programs, whose own tables answer before debug information; of files with
 //! debug information in further files, which the key of a table does not name; and of stripped
@@ -77,8 +78,8 @@ impl KeptTables {
         self.opened.get_or_init(open).as_ref()
     }
 
-    /// Returns the table with this key, if there is one and it is not damaged. Creates no directory:
-    /// most runs read one address, and keep nothing.
+    /// Returns the table with this key, if there is one and it is not damaged. Creates no
+    /// directory: most runs read one address, and keep nothing.
     pub(super) fn find(&self, key: &TableKey) -> Option<Table> {
         let directory = self.base.join(TABLES.iter().collect::<PathBuf>());
         if !directory.exists() {
@@ -94,8 +95,9 @@ impl KeptTables {
         }
     }
 
-    /// Notes that a run has read so many bytes of the debug information of a file, of `whole`.
-    /// Returns whether all runs together have read as much as a table takes.
+    /// Adds `read`, the bytes of a file's debug information that this run has read, to the note
+    /// about the file. `whole` is how many bytes it has. Returns whether all runs together have
+    /// read so much that a table would have taken no longer to make.
     pub(super) fn note(&self, key: &TableKey, read: u64, whole: u64) -> bool {
         if read == 0 || !(INFO_BYTES_MIN..=INFO_BYTES_MAX).contains(&whole) {
             return false;

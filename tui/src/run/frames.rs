@@ -83,7 +83,8 @@ impl Frames {
         self.is_due = true;
     }
 
-    /// Lets the next frame wait a moment for so many answers, but no longer than it waits already.
+    /// Lets the next frame wait until this number of answers has come, for [`ANSWERS_WAIT`] at
+    /// most. If it waits for answers already, the end of that wait stays as it is.
     pub fn wait_for_answers(&mut self, answers: usize) {
         let waits_until = self.awaited.as_ref().map(|awaited| awaited.until);
         let until = waits_until.unwrap_or_else(|| Instant::now() + ANSWERS_WAIT);

@@ -263,8 +263,8 @@ impl Modules {
         missed.collect()
     }
 
-    /// Returns a sentence for each file whose symbols or debug information an address needed and which
-    /// could not be read: its addresses may lack names, or lines.
+    /// Returns a sentence for each file whose symbols or debug information an address needed and
+    /// which could not be read: its addresses may lack names, or lines.
     pub fn unread(&self) -> Vec<String> {
         let (named, known) = (self.named.borrow(), self.known.borrow());
         let known = known.iter().filter_map(|(told, module)| {
@@ -291,8 +291,8 @@ impl Modules {
     }
 
     /// Notes how much was read of each file, and keeps a table of one for which that pays: others
-    /// have their turn in later runs. All answers must be out. The output is closed before the table
-    /// is made, so that a program that reads it does not wait.
+    /// have their turn in later runs. All answers must be out. The output is closed before the
+    /// table is made, so that a program that reads it does not wait.
     pub fn keep(&self) {
         let Some(kept) = &self.kept else {
             return;
@@ -301,6 +301,7 @@ impl Modules {
         let known = known.values().flatten();
         let modules = named.values().chain(known);
         let modules: BTreeMap<_, _> = modules.map(|module| (Rc::as_ptr(module), module)).collect();
+        // All files are noted, also those behind one that is due.
         let due: Vec<_> = modules
             .values()
             .filter(|module| module.note(kept))
@@ -358,8 +359,8 @@ fn of_build(module: Module, build: Option<&str>) -> Result<Module, String> {
     }
 }
 
-/// Opens a file that the user names, or the table that was kept of it. It may be a program of another
-/// system (PE, Mach-O).
+/// Opens a file that the user names, or the table that was kept of it. It may be a program of
+/// another system (PE, Mach-O).
 pub fn open_file(path: &Path, kept: Option<&KeptTables>) -> Result<Resolver, String> {
     let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
     let answers = probe::files::of_targets().answers(&absolute);
