@@ -11,7 +11,7 @@ use super::pprof::Strings;
 use super::wire::Message;
 use crate::config::Labels;
 use crate::window::{Frame, Kind, Window, ids};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 /// Fields of `ProfilesDictionary`.
 mod dictionary {
@@ -59,7 +59,7 @@ impl Table {
     /// Starts with an empty message at index 0.
     fn new() -> Self {
         Self {
-            number_of: HashMap::from([(Vec::new(), 0)]),
+            number_of: HashMap::from_iter([(Vec::new(), 0)]),
             entries: vec![Vec::new()],
         }
     }

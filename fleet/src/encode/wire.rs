@@ -58,6 +58,12 @@ impl Message {
         self
     }
 
+    /// Appends the fields of another message of the same kind.
+    pub fn append(&mut self, fields: &Message) -> &mut Self {
+        self.0.extend_from_slice(&fields.0);
+        self
+    }
+
     fn always(&mut self, field: u32, value: &[u8]) {
         self.key(field, BYTES);
         self.varint(value.len() as u64);

@@ -4,10 +4,10 @@ use super::service::{Belonging, belonging};
 use super::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use crate::config::{Labels, Version};
 use crate::spool::Entry;
+use foldhash::{HashMap, HashMapExt as _};
 use profile::formats::pft;
 use profile::query::{StackFrame, StackProcess};
 use profile::{Cancel, FrameKind, Info, Limits, NameState, Query, Store, View};
-use std::collections::HashMap;
 use std::collections::hash_map;
 use std::io;
 

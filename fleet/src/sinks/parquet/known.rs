@@ -1,7 +1,7 @@
 //! Stacks and frames that a day's files already have: each is written once a day.
 
 use crate::window::{Frame, Stack};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 use std::path::PathBuf;
 
 /// Maximum number of remembered stacks and frames: some 20 MB. With more, all are written once

@@ -8,7 +8,8 @@ use arrow::array::{
     StringBuilder, TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
     UInt64Builder,
 };
-use std::collections::{BTreeSet, HashMap};
+use foldhash::{HashMap, HashMapExt as _};
+use std::collections::BTreeSet;
 use std::io;
 use std::iter::once;
 use std::sync::Arc;
