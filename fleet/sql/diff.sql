@@ -55,9 +55,7 @@ FROM (
     GROUP BY function_id
   ) f
   LEFT JOIN (
-    SELECT CAST(512 * (frame_id % 18014398509481984) + inline_depth AS BIGINT) AS function_id,
-           max(function) AS name
-    FROM frames GROUP BY frame_id, inline_depth
+    {{names_by_number}}
   ) n USING (function_id)
 ) k
 JOIN (SELECT frame_id AS least_id, max(module) AS module_name FROM frames GROUP BY frame_id) m

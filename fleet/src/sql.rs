@@ -70,7 +70,7 @@ const AMOUNT: &str =
 /// has its name, and code without a name has that of the least frame of its module: no two of them
 /// have the same number. Of numbers with more than 54 bits, which files from before have, the end
 /// counts.
-const PARTS: [(&str, &str); 4] = [
+const PARTS: [(&str, &str); 5] = [
     (
         "{{functions_of_stacks}}",
         include_str!("../sql/functions_of_stacks.sql"),
@@ -82,6 +82,10 @@ const PARTS: [(&str, &str); 4] = [
     (
         "{{functions_by_number}}",
         include_str!("../sql/functions_by_number.sql"),
+    ),
+    (
+        "{{names_by_number}}",
+        include_str!("../sql/names_by_number.sql"),
     ),
     (
         "{{numbers_of_frames}}",
