@@ -137,7 +137,8 @@ def record(args):
     agent.send_signal(signal.SIGINT)
     agent.wait()
     os.waitpid(load, 0)
-    shutil.rmtree(work)
+    # PostgreSQL removes files of its own as it ends.
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def sizes(args):

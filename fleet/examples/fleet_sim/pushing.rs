@@ -164,7 +164,8 @@ fn whole(setup: &Setup) -> Result<Row, Sentence> {
     let (count, minutes, cpus) = if setup.is_small {
         (2, 2, 2)
     } else {
-        (8, 5, 32)
+        // As many as are half busy in the mean: each host is some percent more or less.
+        (24, 5, 32)
     };
     let simulation = simulation(setup, cpus, minutes);
     let folder = setup.work.join("push-whole");
@@ -174,7 +175,7 @@ fn whole(setup: &Setup) -> Result<Row, Sentence> {
         hosts: count,
         minutes,
         spread_ms: MINUTE_MS,
-        different: DIFFERENT,
+        different: count,
     };
     let hosts = Hosts::new(&simulation, &folder, sink, load)?;
     let before = cpu::of_process();

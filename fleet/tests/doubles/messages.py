@@ -99,6 +99,13 @@ def strict(cls, data):
     return message
 
 
+class Names(dict):
+    """Names by numbers of locations."""
+
+    def __missing__(self, number):
+        raise Wrong("a location that is not there")
+
+
 # How many samples each stands for, by the schedule of the shipper.
 weight = 1
 
@@ -127,7 +134,7 @@ def check_pprof(packed):
         return found
 
     mappings, functions = table(profile.mapping), table(profile.function)
-    locations = table(profile.location)
+    table(profile.location)
     for mapping in profile.mapping:
         need(text(mapping.filename), "a mapping without a file")
         text(mapping.build_id)
@@ -135,24 +142,22 @@ def check_pprof(packed):
     for function in profile.function:
         need(text(function.name), "a function without a name")
         text(function.filename)
+    # By the number of a location, the names of its functions, outermost first: locations are in many samples.
+    names = Names()
     for location in profile.location:
         need(location.mapping_id == 0 or location.mapping_id in mappings, "a mapping that is not there")
         if location.mapping_id:
             need(location.address < mappings[location.mapping_id].memory_limit, "outside of its mapping")
         need(location.mapping_id or location.line, "a location without anything")
-        for line in location.line:
-            need(line.function_id in functions, "a function that is not there")
+        need(all(it.function_id in functions for it in location.line), "a function that is not there")
+        lines = [text(functions[it.function_id].name) for it in location.line]
+        unnamed = [] if lines else [f"{text(mappings[location.mapping_id].filename)}+{location.address:#x}"]
+        names[location.id] = ";".join(reversed(lines or unnamed))
     stacks = {}
     for sample in profile.sample:
         need(len(sample.value) == len(types), "values that are not as many as types")
-        need(all(it in locations for it in sample.location_id), "a location that is not there")
         need(sample.value[0] > 0, "a sample of nothing")
-        names = []
-        for number in sample.location_id:
-            location = locations[number]
-            lines = [text(functions[it.function_id].name) for it in location.line]
-            names += lines or [f"{text(mappings[location.mapping_id].filename)}+{location.address:#x}"]
-        key = ";".join(reversed(names))
+        key = ";".join([names[it] for it in reversed(sample.location_id)])
         stacks[key] = stacks.get(key, 0) + sample.value[0]
         if types == [("samples", "count"), ("cpu", "nanoseconds")]:
             time = sample.value[0] * profile.period * weight
@@ -160,7 +165,13 @@ def check_pprof(packed):
     return profile, stacks
 
 
-def check_push(data):
+def sum_pprof(packed):
+    """Decodes a pprof, and checks nothing of it but what its sum needs. Returns it, and the sum of its values."""
+    profile = Profile.FromString(gzip.decompress(packed))
+    return profile, {"": sum([sample.value[0] for sample in profile.sample])}
+
+
+def check_push(data, check_pprof=check_pprof):
     """Checks a request of Pyroscope. Returns (uuid, labels, pprof, stacks) of each profile."""
     request = strict(PushRequest, data)
     need(request.series, "no series")

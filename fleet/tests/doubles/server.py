@@ -51,6 +51,7 @@ class Double:
         self.token = None
         self.samples_max = None  # more in one request is answered with 413
         self.headers = []
+        self.check_pprof = messages.check_pprof
         double = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -151,7 +152,7 @@ class Double:
         if handler.path == "/push.v1.PusherService/Push":
             messages.need(kind == "application/proto", f"content type {kind}")
             messages.need(handler.headers.get("Content-Encoding") is None, "packed twice")
-            found = messages.check_push(body)
+            found = messages.check_push(body, self.check_pprof)
             for *_, profile, _ in found:
                 messages.need(self.now() - profile.time_nanos / 1e9 < 3600, "older than an hour")
             return found
