@@ -59,10 +59,9 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
             is_main,
             samples[0].time_ns.saturating_sub(begin_ns),
         );
-        write!(
-            out,
-            "{comma}{{{head},\"samples\":{{{columns},\"weightType\":\"{weight_type}\"}}"
-        )?;
+        write!(out, "{comma}{{{head},\"samples\":{{")?;
+        columns.write(&mut out)?;
+        write!(out, ",\"weightType\":\"{weight_type}\"}}")?;
         tables.write(&mut out)?;
         write!(out, "}}")?;
     }

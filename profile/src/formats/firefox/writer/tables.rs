@@ -15,46 +15,72 @@ use crate::query::{Timed, Trace, TraceFrame};
 use crate::{
     FrameId, FrameKind, Function, FunctionId, ModuleId, NameState, Role, RowName, Selection, View,
 };
-use std::collections::HashMap;
-use std::fmt::Display;
-use std::io::Write;
+use foldhash::{HashMap, HashMapExt as _};
+use std::fmt::{self, Display, Write as _};
+use std::io;
 
 /// Number of the category `Other`.
 const OTHER: u32 = 0;
 
 /// A table of columns, all equally long, each with its name.
 #[derive(Debug, Default)]
-struct Columns {
+pub(super) struct Columns {
+    length: u32,
     /// The names of the columns, in the order of `columns`.
     names: &'static [&'static str],
-    /// The values of each column, as JSON.
-    columns: Vec<Vec<String>>,
+    /// The values of each column as JSON, separated by commas: a text for each value would take more time and
+    /// memory than all else that is written.
+    columns: Vec<String>,
+    /// The columns with the same value in each row, with that value.
+    constant: &'static [(&'static str, &'static str)],
 }
 
 impl Columns {
-    fn new(names: &'static [&'static str]) -> Self {
+    fn new(
+        names: &'static [&'static str],
+        constant: &'static [(&'static str, &'static str)],
+    ) -> Self {
         Self {
+            length: 0,
             names,
-            columns: vec![Vec::new(); names.len()],
+            columns: vec![String::new(); names.len()],
+            constant,
         }
     }
 
-    /// Adds a row with a value for each column, and returns its number.
+    /// Adds a row with a value for each column that is not constant, and returns its number.
     fn push(&mut self, row: &[&dyn Display]) -> u32 {
         for (column, value) in self.columns.iter_mut().zip(row) {
-            column.push(value.to_string());
+            let comma = if self.length > 0 { "," } else { "" };
+            let _ = write!(column, "{comma}{value}");
         }
-        self.columns[0].len() as u32 - 1
+        self.length += 1;
+        self.length - 1
     }
 
-    /// The table as the inside of a JSON object, without braces, so that the caller can add fields.
-    fn text(&self) -> String {
-        let length = self.columns[0].len();
-        let mut text = format!("\"length\":{length}");
+    /// Writes the table as the inside of a JSON object, without braces, so that the caller can add fields.
+    pub(super) fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+        write!(out, "\"length\":{}", self.length)?;
         for (name, column) in self.names.iter().zip(&self.columns) {
-            text += &format!(",\"{name}\":[{}]", column.join(","));
+            write!(out, ",\"{name}\":[{column}]")?;
         }
-        text
+        for (name, value) in self.constant {
+            let rows = vec![*value; self.length as usize];
+            write!(out, ",\"{name}\":[{}]", rows.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+/// A number, or the text that stands for None.
+struct Or<T>(Option<T>, &'static str);
+
+impl<T: Display> Display for Or<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => f.write_str(self.1),
+        }
     }
 }
 
@@ -63,7 +89,7 @@ impl Columns {
 pub(super) struct Tables<'a> {
     view: &'a View,
     /// The file of each function for which some line does not name one.
-    files: &'a HashMap<FunctionId, &'a str>,
+    files: &'a std::collections::HashMap<FunctionId, &'a str>,
     libs: &'a mut Libs,
     /// Number of each text in `ordered`, which holds the texts as JSON.
     strings: HashMap<String, u32>,
@@ -102,7 +128,7 @@ impl<'a> Tables<'a> {
     /// Empty tables for one thread.
     pub(super) fn new(
         view: &'a View,
-        files: &'a HashMap<FunctionId, &'a str>,
+        files: &'a std::collections::HashMap<FunctionId, &'a str>,
         libs: &'a mut Libs,
     ) -> Self {
         Self {
@@ -111,39 +137,38 @@ impl<'a> Tables<'a> {
             libs,
             strings: HashMap::new(),
             ordered: Vec::new(),
-            resources: Columns::new(&["lib", "name", "host", "type"]),
+            // Type 1 stands for a library.
+            resources: Columns::new(&["lib", "name"], &[("host", "null"), ("type", "1")]),
             resource_of: HashMap::new(),
-            funcs: Columns::new(&[
-                "name",
-                "resource",
-                "fileName",
-                "lineNumber",
-                "columnNumber",
-                "isJS",
-                "relevantForJS",
-            ]),
+            funcs: Columns::new(
+                &["name", "resource", "fileName"],
+                &[
+                    ("lineNumber", "null"),
+                    ("columnNumber", "null"),
+                    ("isJS", "false"),
+                    ("relevantForJS", "false"),
+                ],
+            ),
             func_of: HashMap::new(),
-            frames: Columns::new(&[
-                "address",
-                "inlineDepth",
-                "category",
-                "func",
-                "line",
-                "subcategory",
-                "column",
-                "nativeSymbol",
-                "innerWindowID",
-                "implementation",
-            ]),
+            frames: Columns::new(
+                &["address", "inlineDepth", "category", "func", "line"],
+                &[
+                    ("subcategory", "0"),
+                    ("column", "null"),
+                    ("nativeSymbol", "null"),
+                    ("innerWindowID", "0"),
+                    ("implementation", "null"),
+                ],
+            ),
             places: HashMap::new(),
-            stacks: Columns::new(&["prefix", "frame", "category", "subcategory"]),
+            stacks: Columns::new(&["prefix", "frame", "category"], &[("subcategory", "0")]),
             stack_of: HashMap::new(),
             known: HashMap::new(),
             categories: Vec::new(),
         }
     }
 
-    /// Returns the column of samples as JSON without braces. Times are in ms since `begin_ns`,
+    /// Returns the table of samples, and adds all that they refer to. Times are in ms since `begin_ns`,
     /// weights are our counts times `scale`.
     pub(super) fn add_samples(
         &mut self,
@@ -151,17 +176,16 @@ impl<'a> Tables<'a> {
         samples: &[Timed],
         begin_ns: u64,
         scale: f64,
-    ) -> String {
-        let mut columns = Columns::new(&["stack", "time", "weight"]);
+    ) -> Columns {
+        let mut columns = Columns::new(&["stack", "time", "weight"], &[]);
         for sample in samples {
-            let stack = self.stack(selection, &sample.trace);
-            let stack = stack.map_or("null".into(), |stack| stack.to_string());
+            let stack = Or(self.stack(selection, &sample.trace), "null");
             // Rounded to the precision of the sample clock.
             let time = sample.time_ns.saturating_sub(begin_ns) as f64 / 1e6;
             let weight = sample.trace.samples as f64 * scale;
             columns.push(&[&stack, &time, &weight]);
         }
-        columns.text()
+        columns
     }
 
     /// Returns the row of a whole stack; `None` if the selection hides all of it. Rows are created
@@ -186,9 +210,9 @@ impl<'a> Tables<'a> {
         if let Some(known) = self.stack_of.get(&(prefix, frame)) {
             return *known;
         }
-        let parent = prefix.map_or("null".into(), |prefix| prefix.to_string());
+        let parent = Or(prefix, "null");
         let category = self.categories[frame as usize];
-        let number = self.stacks.push(&[&parent, &frame, &category, &0]);
+        let number = self.stacks.push(&[&parent, &frame, &category]);
         self.stack_of.insert((prefix, frame), number);
         number
     }
@@ -277,34 +301,17 @@ impl<'a> Tables<'a> {
         let func = match self.func_of.get(&key) {
             Some(known) => *known,
             None => {
-                let file = file.map_or("null".into(), |file| file.to_string());
-                let row: [&dyn Display; 7] =
-                    [&name, &resource, &file, &"null", &"null", &false, &false];
-                let number = self.funcs.push(&row);
+                let file = Or(file, "null");
+                let number = self.funcs.push(&[&name, &resource, &file]);
                 self.func_of.insert(key, number);
                 number
             }
         };
-        let address = shown
-            .address
-            .map_or("-1".into(), |address| address.to_string());
-        let line = match shown.line {
-            0 => "null".to_string(),
-            line => line.to_string(),
-        };
+        let address = Or(shown.address, "-1");
+        let line = Or((shown.line != 0).then_some(shown.line), "null");
         self.categories.push(shown.category);
-        self.frames.push(&[
-            &address,
-            &depth,
-            &shown.category,
-            &func,
-            &line,
-            &0,
-            &"null",
-            &"null",
-            &0,
-            &"null",
-        ])
+        self.frames
+            .push(&[&address, &depth, &shown.category, &func, &line])
     }
 
     /// Returns the resource of a module, and adds the module to the libraries of all threads.
@@ -315,8 +322,7 @@ impl<'a> Tables<'a> {
         let module = self.view.tables.modules.get(id);
         let lib = self.libs.add(id, &module);
         let name = self.string(&module.name);
-        // Type 1 stands for a library.
-        let number = self.resources.push(&[&lib, &name, &"null", &1]);
+        let number = self.resources.push(&[&lib, &name]);
         self.resource_of.insert(id, number);
         number
     }
@@ -333,14 +339,16 @@ impl<'a> Tables<'a> {
     }
 
     /// Writes all tables except the samples, as fields of the thread, each followed by a comma.
-    pub(super) fn write(&self, out: &mut impl Write) -> Result<(), FormatError> {
+    pub(super) fn write(&self, out: &mut impl io::Write) -> Result<(), FormatError> {
         for (name, columns) in [
             ("stackTable", &self.stacks),
             ("frameTable", &self.frames),
             ("funcTable", &self.funcs),
             ("resourceTable", &self.resources),
         ] {
-            write!(out, ",\n\"{name}\":{{{}}}", columns.text())?;
+            write!(out, ",\n\"{name}\":{{")?;
+            columns.write(out)?;
+            write!(out, "}}")?;
         }
         write!(out, ",\n\"stringArray\":[{}]", self.ordered.join(","))?;
         Ok(())
