@@ -228,16 +228,16 @@ def cost(arguments):
         try:
             with tempfile.TemporaryDirectory() as folder, Watched(command(folder, arguments.rate)) as tool:
                 time.sleep(30)
-                before, began, own, pss = tool.look(), time.monotonic(), [], []
+                before, began, pss = tool.look(), time.monotonic(), []
+                # Its state is asked for at the end alone: each answer is work of its own.
                 while time.monotonic() < began + arguments.cost:
-                    time.sleep(2)
-                    own.append(status(folder)["cpu_percent"])
+                    time.sleep(5)
                     pss.append(tool.pss() / 1e6)
                 percent = 100 * (tool.look().cpu - before.cpu) / (time.monotonic() - began)
                 last = status(folder)
                 load = os.getloadavg()[0]
                 print(f"{name}, {arguments.rate} Hz, {arguments.cost} s, load {load:.1f}: {percent:.2f}% of a CPU by "
-                      f"the group, {statistics.mean(own):.2f}% by itself; PSS {statistics.median(pss):.0f} MB, at most "
+                      f"the group, {last['cpu_percent']:.2f}% by itself; PSS {statistics.median(pss):.0f} MB, at most "
                       f"{max(pss):.0f}; ring {last['ring']['bytes'] / 1e3:.0f} kB for {last['ring']['seconds']:.0f} s, "
                       f"{last['samples']} samples, {last['lost']} lost", flush=True)
         finally:
