@@ -137,7 +137,7 @@ def record(args):
     agent.send_signal(signal.SIGINT)
     agent.wait()
     os.waitpid(load, 0)
-    # PostgreSQL removes files of its own as it ends.
+    # PostgreSQL is still ending and removes files itself, so that some are gone while the folder is removed.
     shutil.rmtree(work, ignore_errors=True)
 
 
