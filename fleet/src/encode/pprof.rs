@@ -58,8 +58,9 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Builds one message. Numbers of locations, functions and mappings begin at 1. Samples, locations and
-/// functions are kept apart until the end: side by side with their own kind they compress best.
+/// Builds one message. Numbers of locations, functions and mappings begin at 1. The fields of
+/// samples, locations and functions are collected apart and put one after the other at the end:
+/// gzip packs them better than in the order in which they are found.
 struct Writer<'a> {
     window: &'a Window,
     profile: Message,

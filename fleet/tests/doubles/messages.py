@@ -100,7 +100,8 @@ def strict(cls, data):
 
 
 class Names(dict):
-    """Names by numbers of locations."""
+    """By the number of a location, the names of its functions, outermost first. A number that no location has is
+    `Wrong`."""
 
     def __missing__(self, number):
         raise Wrong("a location that is not there")
@@ -142,7 +143,7 @@ def check_pprof(packed):
     for function in profile.function:
         need(text(function.name), "a function without a name")
         text(function.filename)
-    # By the number of a location, the names of its functions, outermost first: locations are in many samples.
+    # Names are put together once for each location, as a location is in many samples.
     names = Names()
     for location in profile.location:
         need(location.mapping_id == 0 or location.mapping_id in mappings, "a mapping that is not there")
@@ -166,7 +167,8 @@ def check_pprof(packed):
 
 
 def sum_pprof(packed):
-    """Decodes a pprof, and checks nothing of it but what its sum needs. Returns it, and the sum of its values."""
+    """Decodes a pprof without checking it. Returns it, and the sum of the first value of all samples under the
+    empty name."""
     profile = Profile.FromString(gzip.decompress(packed))
     return profile, {"": sum([sample.value[0] for sample in profile.sample])}
 

@@ -5,10 +5,9 @@
     time MS  it is that time, in ms since 1970
     seconds  how many requests were taken in each second since the last `seconds`
     report   what was taken
+    check N  from now on one of N profiles is checked in whole, and of the others only the values are added up
 
-Each line is answered with one line. Of what is taken only the sums are kept. Requests are checked in whole, and
-so is one of four profiles; of the others only the values are added up, as two CPUs check no more than the
-profiles of 3,000 hosts in a minute.
+Each line is answered with one line. Of what is taken only the sums are kept.
 """
 
 import itertools
@@ -20,19 +19,18 @@ from collections import Counter
 import messages
 import server
 
-# One profile of so many is checked.
-CHECKED = 4
-
 
 class Simulated(server.Double):
     def __init__(self):
         self.is_down = False
         self.numbers = itertools.count()
+        self.one_of = 1
         super().__init__(idle=2)
         self.check_pprof = self.check_some
 
     def check_some(self, packed):
-        is_checked = next(self.numbers) % CHECKED == 0
+        """Checks one of `one_of` profiles in whole, and adds up the values of the others."""
+        is_checked = next(self.numbers) % self.one_of == 0
         return (messages.check_pprof if is_checked else messages.sum_pprof)(packed)
 
     def handle(self, handler):
@@ -72,6 +70,8 @@ def main():
         elif word == "time":
             now = int(more[0]) / 1000
             double.now = lambda now=now: now
+        elif word == "check":
+            double.one_of = int(more[0])
         elif word == "seconds":
             answer = double.seconds()
         elif word == "report":

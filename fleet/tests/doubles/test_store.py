@@ -97,9 +97,16 @@ class Ships(Case):
         self.fill(1, 2)
         unfinished = 0
         for number in range(3, 43, 2):
-            process = self.start()
+            puts = lambda: [it[0] for it in self.store.requests].count("PUT")
+            before, process = puts(), self.start()
             self.fill(number, 2)
-            time.sleep(random.uniform(0.0, 0.35))
+            if number % 4 == 1:
+                # Half of the kills wait until something is written, however long the shipper takes until then.
+                deadline = time.monotonic() + 2
+                while puts() == before and time.monotonic() < deadline:
+                    time.sleep(0.002)
+            else:
+                time.sleep(random.uniform(0.0, 0.35))
             process.send_signal(signal.SIGKILL)
             process.wait()
             state = json.loads((self.folder / "state" / "s3.json").read_text() or "{}")
