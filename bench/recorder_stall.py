@@ -237,7 +237,8 @@ def cost(arguments):
                 last = status(folder)
                 load = os.getloadavg()[0]
                 print(f"{name}, {arguments.rate} Hz, {arguments.cost} s, load {load:.1f}: {percent:.2f}% of a CPU by "
-                      f"the group, {last['cpu_percent']:.2f}% by its own count in the last moment; PSS {statistics.median(pss):.0f} MB, at most "
+                      f"the group, {last['cpu_percent']:.2f}% by its own count in the last moment; "
+                      f"PSS {statistics.median(pss):.0f} MB, at most "
                       f"{max(pss):.0f}; ring {last['ring']['bytes'] / 1e3:.0f} kB for {last['ring']['seconds']:.0f} s, "
                       f"{last['samples']} samples, {last['lost']} lost", flush=True)
         finally:

@@ -11,7 +11,7 @@ use crate::{
     Busy, Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, ProcessId,
     Rates, Role, RowName,
 };
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 use std::sync::Arc;
 
 /// What a store held at one moment.

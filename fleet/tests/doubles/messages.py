@@ -173,8 +173,9 @@ def sum_pprof(packed):
     return profile, {"": sum([sample.value[0] for sample in profile.sample])}
 
 
-def check_push(data, check_pprof=check_pprof):
-    """Checks a request of Pyroscope. Returns (uuid, labels, pprof, stacks) of each profile."""
+def check_push(data, check_pprof):
+    """Checks a request of Pyroscope, and each pprof in it by `check_pprof`. Returns (uuid, labels, pprof, stacks)
+    of each profile."""
     request = strict(PushRequest, data)
     need(request.series, "no series")
     found = []

@@ -51,7 +51,6 @@ class Double:
         self.token = None
         self.samples_max = None  # more in one request is answered with 413
         self.headers = []
-        self.check_pprof = messages.check_pprof
         double = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -146,6 +145,9 @@ class Double:
             response.partial_success.rejected_profiles = rejected
             answer = response.SerializeToString()
         self.answer(handler, 200, answer)
+
+    def check_pprof(self, packed):
+        return messages.check_pprof(packed)
 
     def read(self, handler, body):
         kind = handler.headers.get("Content-Type")

@@ -26,12 +26,11 @@ class Simulated(server.Double):
         self.numbers = itertools.count()
         self.one_of = 1
         super().__init__(idle=2)
-        self.check_pprof = self.check_some
 
-    def check_some(self, packed):
+    def check_pprof(self, packed):
         """Checks one of `one_of` profiles in whole, and adds up the values of the others."""
         is_checked = next(self.numbers) % self.one_of == 0
-        return (messages.check_pprof if is_checked else messages.sum_pprof)(packed)
+        return super().check_pprof(packed) if is_checked else messages.sum_pprof(packed)
 
     def handle(self, handler):
         if self.is_down:

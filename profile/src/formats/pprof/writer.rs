@@ -11,7 +11,7 @@ use crate::tables::Module;
 use crate::{Frame, FrameId, FunctionId, Info, ModuleId, NameState, Selection, View};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 use std::io::Write;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::{EMPTY_SYMBOLS, Libs};
 use crate::Selection;
 use crate::formats::FormatError;
 use crate::formats::json::Text;
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 use std::io::Write;
 
 const SECOND_NS: u64 = 1_000_000_000;

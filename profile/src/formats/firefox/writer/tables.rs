@@ -16,7 +16,6 @@ use crate::{
     FrameId, FrameKind, Function, FunctionId, ModuleId, NameState, Role, RowName, Selection, View,
 };
 use foldhash::{HashMap, HashMapExt as _};
-use std::collections::HashMap as StdHashMap;
 use std::fmt::{self, Display, Write as _};
 use std::io;
 
@@ -92,7 +91,7 @@ impl<T: Display> Display for Or<T> {
 pub(super) struct Tables<'a> {
     view: &'a View,
     /// The file of each function for which some line does not name one.
-    files: &'a StdHashMap<FunctionId, &'a str>,
+    files: &'a HashMap<FunctionId, &'a str>,
     libs: &'a mut Libs,
     /// Number of each text in `ordered`, which holds the texts as JSON.
     strings: HashMap<String, u32>,
@@ -131,7 +130,7 @@ impl<'a> Tables<'a> {
     /// Empty tables for one thread.
     pub(super) fn new(
         view: &'a View,
-        files: &'a StdHashMap<FunctionId, &'a str>,
+        files: &'a HashMap<FunctionId, &'a str>,
         libs: &'a mut Libs,
     ) -> Self {
         Self {
