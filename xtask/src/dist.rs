@@ -24,6 +24,7 @@ mod gzip;
 mod measure;
 mod rpm;
 mod sbom;
+mod service;
 mod tar;
 
 pub use build::target_folder;

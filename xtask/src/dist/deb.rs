@@ -1,6 +1,7 @@
 //! Makes a Debian package without Debian's tools: an `ar` archive of three members (deb(5)).
 
 use super::contents::{CAPABILITIES, File, SUMMARY};
+use super::service::{RECORDED, RELOAD, RESTART, STOP};
 use super::tar;
 use anyhow::Result;
 
@@ -14,6 +15,7 @@ pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
     let control = [
         File::new("control", control(version, bytes.div_ceil(1024))),
         script("postinst", after_install()),
+        script("prerm", before_removal()),
         script("postrm", after_removal()),
     ];
     let mut out = b"!<arch>\n".to_vec();
@@ -54,7 +56,8 @@ fn control(version: &str, kilobytes: usize) -> String {
 }
 
 /// Creates the group, and gives it the program with its capabilities. If these cannot be set (no
-/// `setcap`, a file system without attributes), `sudo proftop` still works.
+/// `setcap`, a file system without attributes), `sudo proftop` still works. A recorder that runs
+/// goes on with the new program.
 fn after_install() -> String {
     format!(
         "#!/bin/sh\n\
@@ -65,17 +68,28 @@ fn after_install() -> String {
          chmod 0750 /usr/bin/proftop\n\
          if ! setcap {CAPABILITIES}=ep /usr/bin/proftop 2>/dev/null; then\n    \
              echo 'proftop: its rights could not be set (setcap is in libcap2-bin): use sudo' >&2\n\
-         fi\n"
+         fi\n\
+         {RELOAD}\
+         {RESTART}"
     )
 }
 
-/// Removes the group when the package is purged.
+/// Ends the recorder when the package is removed, but not when another version replaces it.
+fn before_removal() -> String {
+    format!("#!/bin/sh\nset -e\n[ \"$1\" = remove ] || exit 0\n{STOP}")
+}
+
+/// Removes the group when the package is purged. What was recorded is kept: it may be all that is
+/// known of an incident.
 fn after_removal() -> String {
-    "#!/bin/sh\n\
-     set -e\n\
-     [ \"$1\" = purge ] || exit 0\n\
-     ! getent group proftop >/dev/null || groupdel proftop || true\n"
-        .to_owned()
+    format!(
+        "#!/bin/sh\n\
+         set -e\n\
+         {RELOAD}\
+         [ \"$1\" = purge ] || exit 0\n\
+         ! getent group proftop >/dev/null || groupdel proftop || true\n\
+         [ ! -d {RECORDED} ] || echo 'proftop: what was recorded is kept in {RECORDED}'\n"
+    )
 }
 
 #[cfg(test)]
@@ -114,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_scripts_are_scripts() {
-        for script in [after_install(), after_removal()] {
+        for script in [after_install(), before_removal(), after_removal()] {
             let checked = Command::new("sh").args(["-n", "-c", &script]).status();
             assert!(checked.unwrap().success(), "{script}");
         }

@@ -2,6 +2,7 @@
 //! their tools is needed.
 
 use super::contents::{CAPABILITIES, File, SUMMARY};
+use super::service::{RECORDED, RELOAD, RESTART, STOP};
 use anyhow::{Context as _, Result};
 use rpm::{BuildConfig, CompressionType, Dependency, FileOptions, PackageBuilder, Scriptlet};
 
@@ -14,9 +15,24 @@ const MOVED: [(&str, &str); 1] = [(
 /// Creates the group before the files are installed, as one of them belongs to it.
 const BEFORE_INSTALL: &str = "getent group proftop >/dev/null || groupadd --system proftop\n";
 
-/// Removes the group with the last version of the package.
-const AFTER_REMOVAL: &str =
-    "[ \"$1\" = 0 ] || exit 0\n! getent group proftop >/dev/null || groupdel proftop || :\n";
+/// Ends the recorder with the last version of the package.
+fn before_removal() -> String {
+    format!("[ \"$1\" = 0 ] || exit 0\n{STOP}")
+}
+
+/// Removes the group with the last version of the package. When another version has replaced this
+/// one, a recorder that runs goes on with the new program.
+fn after_removal() -> String {
+    format!(
+        "{RELOAD}\
+         if [ \"$1\" != 0 ]; then\n\
+         {RESTART}\
+         exit 0\n\
+         fi\n\
+         ! getent group proftop >/dev/null || groupdel proftop || :\n\
+         [ ! -d {RECORDED} ] || echo 'proftop: what was recorded is kept in {RECORDED}'\n"
+    )
+}
 
 /// Returns the package.
 pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
@@ -35,7 +51,9 @@ pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
         // The name of the building machine is private, and would change the bytes.
         .build_host("localhost")
         .pre_install_script(Scriptlet::new(BEFORE_INSTALL))
-        .post_uninstall_script(Scriptlet::new(AFTER_REMOVAL))
+        .post_install_script(Scriptlet::new(RELOAD))
+        .pre_uninstall_script(Scriptlet::new(before_removal()))
+        .post_uninstall_script(Scriptlet::new(after_removal()))
         .requires(Dependency::script_pre("/usr/sbin/groupadd"));
     for file in files {
         let moved = MOVED.iter().find_map(|(from, to)| {
@@ -114,8 +132,9 @@ mod tests {
 
     #[test]
     fn the_scripts_are_scripts() {
-        for script in [BEFORE_INSTALL, AFTER_REMOVAL] {
-            let checked = Command::new("sh").args(["-n", "-c", script]).status();
+        let before = BEFORE_INSTALL.to_owned();
+        for script in [before, before_removal(), after_removal()] {
+            let checked = Command::new("sh").args(["-n", "-c", &script]).status();
             assert!(checked.unwrap().success(), "{script}");
         }
     }

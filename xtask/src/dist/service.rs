@@ -1,0 +1,17 @@
+//! What the scripts of packages do with the service `proftop-recorder`. The package enables it for
+//! nobody; a user may have done so. Each constant is a line of a script, and does nothing on a
+//! machine that systemd has not started.
+
+/// Makes systemd read the unit that is there now, or is there no more.
+pub const RELOAD: &str = "[ ! -d /run/systemd/system ] || systemctl daemon-reload || true\n";
+
+/// Starts the recorder again if it runs: it would go on with the program that was replaced.
+pub const RESTART: &str =
+    "[ ! -d /run/systemd/system ] || systemctl try-restart proftop-recorder || true\n";
+
+/// Ends the recorder, and makes sure that nothing tries to start it without its program.
+pub const STOP: &str =
+    "[ ! -d /run/systemd/system ] || systemctl disable --now --quiet proftop-recorder || true\n";
+
+/// Where systemd keeps the files of the service, whose user has no fixed number.
+pub const RECORDED: &str = "/var/lib/private/proftop";
