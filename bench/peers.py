@@ -7,6 +7,7 @@
 The kernel's own count of BPF programs' time (bpf_stats_enabled), each profiler
 in its turn over the same programs on every CPU. `probee` (profile-bee),
 `lightswitch` and `bpftrace` are taken from PATH, where they are, and so is what the programs need.
+BEFORE=/path/to/an/older/proftop is measured as well.
 """
 
 import json
@@ -28,8 +29,12 @@ STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 RATE = 997
 WARM_UP, MEASURED = int(os.environ.get("WARM_UP", 6)), int(os.environ.get("MEASURED", 6))
 
+
 def commands():
-    yield "proftop", [PROFTOP, "-b", "-F", RATE, "-d", 1, "--format", "json"]
+    ours = {"proftop": PROFTOP, "proftop before": os.environ.get("BEFORE")}
+    for name, program in ours.items():
+        if program:
+            yield name, [program, "-b", "-F", RATE, "-d", 1, "--format", "json"]
     if probee := shutil.which("probee"):
         yield "probee --dwarf", [probee, "--dwarf", "true", "-f", RATE, "-t", 60_000, "-o", "/dev/null.folded"]
         yield "probee", [probee, "--dwarf", "false", "-f", RATE, "-t", 60_000, "-o", "/dev/null.folded"]

@@ -279,7 +279,9 @@ def judged(rows):
         # Noise is what the figure differs by without a crowd, and a part of it.
         noise = max(max(bases) - min(bases), 0.1 * max(bases)) if bases else 0
         last, before = None, (0, 0)
-        for number, step in sorted(steps.items()):
+        # A run that was ended in between has only one of the two.
+        measured = {number: step for number, step in steps.items() if False in step and (True in step or not bases)}
+        for number, step in sorted(measured.items()):
             value, base = step[False], step.get(True)
             added, units = (value - base, number) if bases else (value - before[1], number - before[0])
             before = number, value
