@@ -20,15 +20,12 @@ fn before_removal() -> String {
     format!("[ \"$1\" = 0 ] || exit 0\n{STOP}")
 }
 
-/// Removes the group with the last version of the package. When another version has replaced this
-/// one, a recorder that runs goes on with the new program.
+/// Removes the group with the last version of the package. What was recorded is kept: it may be all
+/// that is known of an incident.
 fn after_removal() -> String {
     format!(
         "{RELOAD}\
-         if [ \"$1\" != 0 ]; then\n\
-         {RESTART}\
-         exit 0\n\
-         fi\n\
+         [ \"$1\" = 0 ] || exit 0\n\
          ! getent group proftop >/dev/null || groupdel proftop || :\n\
          [ ! -d {RECORDED} ] || echo 'proftop: what was recorded is kept in {RECORDED}'\n"
     )
@@ -54,6 +51,8 @@ pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
         .post_install_script(Scriptlet::new(RELOAD))
         .pre_uninstall_script(Scriptlet::new(before_removal()))
         .post_uninstall_script(Scriptlet::new(after_removal()))
+        // After the files of the old version are gone. A recorder that runs goes on with the new program.
+        .post_trans_script(Scriptlet::new(RESTART))
         .requires(Dependency::script_pre("/usr/sbin/groupadd"));
     for file in files {
         let moved = MOVED.iter().find_map(|(from, to)| {
@@ -132,8 +131,8 @@ mod tests {
 
     #[test]
     fn the_scripts_are_scripts() {
-        let before = BEFORE_INSTALL.to_owned();
-        for script in [before, before_removal(), after_removal()] {
+        let fixed = [BEFORE_INSTALL, RELOAD, RESTART].map(String::from);
+        for script in fixed.into_iter().chain([before_removal(), after_removal()]) {
             let checked = Command::new("sh").args(["-n", "-c", &script]).status();
             assert!(checked.unwrap().success(), "{script}");
         }

@@ -1,6 +1,5 @@
 //! What the scripts of packages do with the service `proftop-recorder`. The package enables it for
-//! nobody; a user may have done so. Each constant is a line of a script, and does nothing on a
-//! machine that systemd has not started.
+//! nobody; a user may have done so. Commands do nothing on a machine that systemd has not started.
 
 /// Makes systemd read the unit that is there now, or is there no more.
 pub const RELOAD: &str = "[ ! -d /run/systemd/system ] || systemctl daemon-reload || true\n";
