@@ -185,6 +185,11 @@ impl<'a> UserFiles<'a> {
         self.run(|| NewFile::begin(FolderEntry::open(path)?, Mode::from_raw_mode(0o666)))
     }
 
+    /// Sets the permissions of a file that has no name yet, whatever the user's umask is.
+    pub fn set_mode(self, new: &NewFile, mode: Mode) -> Result<(), Refusal> {
+        self.run(|| new.set_mode(mode))
+    }
+
     /// Gives a file its name. Returns an error if the name is taken.
     pub fn publish(self, new: NewFile) -> Result<(), Refusal> {
         self.run(move || new.publish().map(drop))

@@ -8,7 +8,7 @@ use rustix::process::{Signal, Uid};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -333,6 +333,33 @@ fn each_window_is_a_recording_of_its_own_and_what_is_missing_is_told() {
     );
     let missing = numbers[numbers.len() - 1] - numbers.len() as u64;
     assert_eq!(missing, unwritten, "{names:?}");
+}
+
+#[test]
+fn under_sudo_the_spool_is_the_users() {
+    if !can_sample() || !is_root_or_skip("only root can be called by another user") {
+        return;
+    }
+    // No account has this number.
+    let uid = 4_242_424;
+    let folder = Scratch::new();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let spool = folder.join("spool");
+    let mut command = words(folder.path());
+    command.arg("--spool").arg(&spool);
+    command.args(["--spool-window", "2s"]);
+    for variable in ["SUDO_UID", "SUDO_GID"] {
+        command.env(variable, uid.to_string());
+    }
+    let mut agent = Process::start(command.stderr(Stdio::null()));
+    wait_until("a window", || spool.exists() && !windows(&spool).is_empty());
+    agent.signal(Signal::TERM);
+    agent.wait().unwrap();
+    for path in [windows(&spool).remove(0), spool.join("spool.json"), spool] {
+        let metadata = fs::metadata(&path).unwrap();
+        let (owner, mode) = (metadata.uid(), metadata.mode() & 0o077);
+        assert_eq!((owner, mode), (uid, 0), "{}", path.display());
+    }
 }
 
 #[test]

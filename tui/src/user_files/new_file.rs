@@ -52,7 +52,7 @@ impl NewFile {
         &mut self.file
     }
 
-    /// Sets the permissions to those of the file that it will replace.
+    /// Sets the permissions, for example to those of the file that it will replace.
     pub(super) fn set_mode(&self, mode: Mode) -> Result<(), Refusal> {
         Ok(rustix::fs::fchmod(&self.file, mode)?)
     }

@@ -6,7 +6,7 @@ use crate::calendar;
 use crate::cli::SpoolConfig;
 use crate::failure::Failure;
 use crate::stderr;
-use crate::user_files::UserFiles;
+use crate::user_files::{Refusal, UserFiles};
 use crate::words::units::bytes as size_words;
 use probe::privilege::UserRights;
 use rustix::fs::Mode;
@@ -189,14 +189,15 @@ impl Folder {
     fn publish(&self, path: &Path, content: &[u8], replaces: bool) -> Result<(), String> {
         let files = UserFiles::current();
         let failed = |error: io::Error| error.to_string();
-        let mut new = files.begin(path).map_err(|refusal| refusal.to_string())?;
+        let refused = |refusal: Refusal| refusal.to_string();
+        let mut new = files.begin(path).map_err(refused)?;
         new.file().write_all(content).map_err(failed)?;
         // The umask may deny reading to users who may list the folder.
-        rustix::fs::fchmod(new.file(), self.mode).map_err(|error| failed(error.into()))?;
+        files.set_mode(&new, self.mode).map_err(refused)?;
         // Without this, the file may be empty after a crash of the machine.
         new.file().sync_data().map_err(failed)?;
         let named = files.name(new, replaces);
-        named.map(drop).map_err(|refusal| refusal.to_string())
+        named.map(drop).map_err(refused)
     }
 
     /// Counts a window that could not be written.
