@@ -156,6 +156,12 @@ fn converse(mut dialog: Dialog, mut input: Input) -> io::Result<Exit> {
             Ok(Line::End) => {
                 if is_asked {
                     let _ = writeln!(io::stdout());
+                } else {
+                    // A script that asks nothing wants to know whether the file can be read. ^C ends
+                    // the program, as no answer is running.
+                    dialog.session.begin();
+                    dialog.session.end();
+                    dialog.session.await_end_of_file();
                 }
                 return Ok(Exit::Quit);
             }

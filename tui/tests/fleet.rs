@@ -10,7 +10,7 @@ use profile::formats::pft;
 use profile::{Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Store};
 use rustix::process::{Pid, test_kill_process};
 use std::fs::{self, Permissions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -306,7 +306,7 @@ fn whatever_goes_wrong_is_one_sentence() {
         (
             "printf \"error: unexpected argument '--x' found\\n\\nUsage: more\\n\" >&2; exit 2",
             2,
-            "proftop-fleet does not take the options: unexpected argument '--x' found\n",
+            "proftop-fleet does not take the options behind the --: unexpected argument '--x' found\n",
         ),
         (
             "printf 'proftop-fleet: a\\033[2J\\033]0;b\\007c\\n' >&2; exit 1",
@@ -331,6 +331,12 @@ fn whatever_goes_wrong_is_one_sentence() {
             "echo 'a;b 7'; echo 'proftop-fleet: the answer is cut off' >&2; exit 1",
             1,
             "proftop: the answer is cut off\n",
+        ),
+        // The dialog has begun meanwhile.
+        (
+            "sleep 1; echo 'proftop-fleet: the store is away' >&2; exit 1",
+            1,
+            "proftop: the store is away\n",
         ),
         // It never stops sending.
         (
@@ -376,6 +382,75 @@ fn a_wrong_line_starts_nothing() {
     .expect("ours");
     let output = world.ask_top(&["./parquet+demo.pft"]);
     assert!(output.status.success());
+}
+
+#[test]
+fn a_failure_closes_a_screen_that_is_open() {
+    let world = World::new("sleep 1; echo 'proftop-fleet: the store is away' >&2; exit 1");
+    let mut pty = Pty::open(80, 24);
+    let mut command = world.open(&["--fresh", ADDRESS]);
+    command.env("TERM", "xterm");
+    pty.attach(&mut command);
+    command.stderr(Stdio::piped());
+    let mut proftop = Process::start(&mut command);
+    pty.read_until(b"READING");
+    // The end of the alternate screen.
+    pty.read_until(b"\x1b[?1049l");
+    assert_eq!(proftop.wait().expect("ours").code(), Some(1));
+    let mut said = String::new();
+    let mut errors = proftop.stderr.take().expect("a pipe");
+    errors.read_to_string(&mut said).expect("text");
+    assert_eq!(said, "proftop: the store is away\n");
+}
+
+#[test]
+fn without_a_question_it_is_read_to_its_end() {
+    for (body, status, said) in [
+        ("sleep 1; cat demo.pft", 0, "samples in pyroscope+"),
+        (
+            "sleep 1; echo 'proftop-fleet: away' >&2; exit 1",
+            1,
+            "proftop: away\n",
+        ),
+    ] {
+        let world = World::new(body);
+        let mut command = world.open(&["--plain", "--fresh", ADDRESS]);
+        let output = run(command.stdin(Stdio::null()));
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(all.contains(said) && !all.contains("proftop: 0 "), "{all}");
+    }
+}
+
+#[test]
+fn a_failure_after_some_samples_is_told_when_the_dialog_ends() {
+    // What comes late is shown at once.
+    let world =
+        World::new("sleep 1; cat demo.pft; sleep 1; echo 'proftop-fleet: away' >&2; exit 1");
+    for question in ["", "status\n"] {
+        let mut command = world.open(&["--plain", "--fresh", ADDRESS]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(question.as_bytes()).expect("it reads");
+        drop(input);
+        let output = child.wait_with_output().expect("ours");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let (said, why) = (text(&output.stdout), text(&output.stderr));
+        assert!(said.contains("samples in pyroscope+"), "{said}");
+        assert!(said.contains(", as far as it was read"), "{said}");
+        assert_eq!(why, "proftop: away\n");
+    }
+}
+
+#[test]
+fn leaving_waits_for_nothing() {
+    let world = World::new(HANGS);
+    let mut dialog = Dialog::of(world.open(&["--plain", "--fresh", ADDRESS]));
+    let help = dialog.ask("help top");
+    assert!(help.contains("the functions that take most"), "{help}");
+    dialog.say("quit");
+    dialog.finish();
 }
 
 /// A program that never answers, and starts another one.

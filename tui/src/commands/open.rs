@@ -79,7 +79,8 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     // Dropping this ends proftop-fleet, however this function returns.
     let (_fetching, recording) = recording_of(source, file)?;
     let (publish, feed) = watch::channel(Arc::new(waiting(source)));
-    let (began, begins) = sync_channel(1);
+    // What is sent is taken by this thread, or comes back if this thread no longer waits for it.
+    let (began, begins) = sync_channel(0);
     let (fail, failed) = oneshot::channel();
     let mut reading = Reading::new(source.clone(), publish, began);
     let metric = config.metric.clone();
@@ -103,7 +104,10 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     } else {
         OPENS_AFTER
     };
-    match begins.recv_timeout(patience) {
+    let beginning = begins.recv_timeout(patience);
+    // A failure from now on goes to the screen.
+    drop(begins);
+    match beginning {
         Ok(Err(failure)) => return Err(failure),
         Ok(Ok(())) | Err(RecvTimeoutError::Timeout) => {}
         Err(RecvTimeoutError::Disconnected) => {
@@ -168,6 +172,7 @@ pub async fn screen(
     let last = feed.clone();
     // A file has no engine that could carry out commands: the receiver is dropped.
     let (control, _) = mpsc::unbounded_channel();
+    let is_file = source == plain::Source::File;
     let source = look.plain.then_some(source);
     let screen = top::show(source, feed, control, options);
     let ended = tokio::select! {
@@ -175,7 +180,14 @@ pub async fn screen(
         Ok(failure) = failed => return Err(failure),
     };
     top::remember(look, &target, began, ended.kept);
-    say_goodbye(&last.borrow());
+    say_goodbye(&last.borrow(), is_file);
+    // The screen has shown it as the state of what was read; the dialog says only what it is asked.
+    if look.plain
+        && is_file
+        && let TargetState::Failed(why) = &last.borrow().run.target
+    {
+        return Err(Failure::failed(why.clone()));
+    }
     Ok(match ended.exit {
         run::Exit::Signal(signal) => Exit::Signal(signal as u8),
         run::Exit::Quit | run::Exit::TerminalLost => Exit::Done,
@@ -193,16 +205,25 @@ fn first_view(asked: ViewId, snapshot: &Snapshot) -> ViewId {
 }
 
 /// Prints the line that remains on the terminal after the screen.
-fn say_goodbye(last: &Snapshot) {
+fn say_goodbye(last: &Snapshot, is_file: bool) {
     let Some(recording) = &last.source.recording else {
         return;
     };
     if terminal::is_writable() {
         let view = last.view.as_ref();
+        let is_part = matches!(
+            last.run.target,
+            TargetState::Running | TargetState::Failed(_)
+        );
+        let so_far = if is_file && is_part {
+            ", as far as it was read"
+        } else {
+            ""
+        };
         // Writing fails if the terminal is gone as well.
         let _ = writeln!(
             std::io::stdout(),
-            "proftop: {} in {}",
+            "proftop: {} in {}{so_far}",
             metric::counted_by(view.map(|view| &view.info().metric), last.report.samples),
             recording.name
         );

@@ -121,6 +121,11 @@ pub fn named(word: &str) -> Result<&'static Command, Trouble> {
 }
 
 impl Command {
+    /// Whether it needs samples, or changes which of them count.
+    pub fn is_about_samples(&self) -> bool {
+        !matches!(self.name, "help" | "quit")
+    }
+
     /// Returns the name with its arguments, as in `callers [ROW]`.
     pub fn usage(&self) -> String {
         format!("{} {}", self.name, self.args).trim_end().to_owned()

@@ -13,9 +13,14 @@ impl Dialog {
             return Vec::new();
         }
         self.session.begin();
+        let found = command::find(line);
+        // Leaving is possible at any moment, and so is asking how.
+        if (found.as_ref()).is_ok_and(|(command, _)| command.is_about_samples()) {
+            self.session.await_samples();
+        }
         let mut lines = Vec::new();
         lines.extend(self.news());
-        let answer = command::find(line).and_then(|(command, rest)| {
+        let answer = found.and_then(|(command, rest)| {
             let used = |trouble| match trouble {
                 Trouble::Usage(what) => Trouble::Say(format!("{what}; usage: {}", command.usage())),
                 trouble => trouble,

@@ -73,16 +73,27 @@ impl Session {
         }
     }
 
-    /// Begins an answer, which ^C cancels from now on. The first answer waits for the first
-    /// samples, or until a whole file is read.
+    /// Begins an answer, which ^C cancels from now on.
     pub fn begin(&mut self) {
         self.cancel = self.interrupt.begin();
         self.catch_up();
+    }
+
+    /// Waits for what an answer is about. Of a file that is the whole of it; of anything else its
+    /// first samples, before the first answer only.
+    pub fn await_samples(&mut self) {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
-        if self.is_coming() && self.sources.ends_soon {
-            self.wait(Duration::MAX, |app| !is_running(app));
+        if self.sources.ends_soon {
+            self.await_end_of_file();
         } else if is_first && self.is_coming() {
             self.wait(FIRST_SAMPLES, |app| app.shown.report.samples > 0);
+        }
+    }
+
+    /// Waits until a file is read as a whole. Of what has no end of its own, returns at once.
+    pub fn await_end_of_file(&mut self) {
+        if self.sources.ends_soon && self.is_coming() {
+            self.wait(Duration::MAX, |app| !is_running(app));
         }
     }
 

@@ -130,7 +130,10 @@ fn told(program: &str, status: ExitStatus, complaints: &[String]) -> Failure {
     };
     // Its parser of command lines explains itself on further lines, with words of its own.
     match first.strip_prefix("error: ") {
-        Some(why) => Failure::new(exit, format!("{program} does not take the options: {why}")),
+        Some(why) => Failure::new(
+            exit,
+            format!("{program} does not take the options behind the --: {why}"),
+        ),
         None => Failure::new(exit, first),
     }
 }
@@ -154,7 +157,9 @@ mod tests {
         assert_eq!((code, &*message), (1, "Pyroscope at https://p: 401"));
         let (code, message) = told(0x200, &["error: unexpected argument '--x' found", "Usage"]);
         assert_eq!(code, 2);
-        assert!(message.ends_with("take the options: unexpected argument '--x' found"));
+        assert!(
+            message.ends_with("take the options behind the --: unexpected argument '--x' found")
+        );
         let (code, message) = told(0x300, &[]);
         assert_eq!(code, 1);
         assert!(
