@@ -749,9 +749,10 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
     } else {
         format!("only {} sampled", cpus::sampled(host))
     };
-    let mut lines = vec![
-        heading("SYSTEM", "What this machine and these rights allow."),
-        Finding {
+    let mut lines = Vec::new();
+    // Samples of a server or of some files do not tell of a kernel.
+    if !host.kernel.is_empty() {
+        lines.push(Finding {
             topic: Topic::Kernel,
             label: "kernel".into(),
             value: Value::None,
@@ -760,8 +761,8 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
                 "Linux {} on {}; {} samples per second and CPU.",
                 host.kernel, host.arch, snapshot.source.rate_hz
             ),
-        },
-    ];
+        });
+    }
     for (number, note) in snapshot.health.notes.iter().enumerate() {
         lines.push(Finding {
             topic: Topic::Note(number),
@@ -770,6 +771,10 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
             text: without_numbers(note).into_owned(),
             explain: without_numbers(note).into_owned(),
         });
+    }
+    if !lines.is_empty() {
+        let head = heading("SYSTEM", "What this machine and these rights allow.");
+        lines.insert(0, head);
     }
     lines
 }

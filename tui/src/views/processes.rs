@@ -82,10 +82,15 @@ impl Item for ProcessRow {
         ProcessColumn::Command,
     ];
 
-    const GROUPINGS: &'static [By] = &[By::Unit, By::Command, By::Host];
+    const GROUPINGS: &'static [By] = &[By::Host, By::Unit, By::Command];
 
     fn is_grouping_offered(by: By, report: &Report) -> bool {
-        by != By::Host || people::are_of_several_machines(report)
+        match by {
+            By::Host => people::are_of_several_machines(report),
+            // Of processes from a file or a server units may not be known.
+            By::Unit => (report.processes.iter()).any(|row| row.details.cgroup.is_some()),
+            By::Command | By::Name => true,
+        }
     }
 
     fn rows(report: &Report) -> &[Self] {
