@@ -24,8 +24,9 @@ mod write;
 pub use arguments::{Asked, Format, Source};
 pub use flame::recording;
 
+use crate::bucket::BucketUrl;
 use crate::engine::{ClickHouse, Embedded, Engine, Folder, Place, Span};
-use crate::failure::Failure;
+use crate::failure::{Failure, shown};
 use crate::interrupt;
 use crate::output::print;
 use crate::sql::{self, DataFusion, Dialect, DuckDb, Spark};
@@ -105,12 +106,21 @@ fn engine(source: &Source, span: Span) -> Result<Box<dyn Engine>, Failure> {
 /// Prints statements instead of running them.
 fn print_statements(source: &Source, statements: &[String]) -> Result<(), Failure> {
     let mut text = String::new();
-    let has_tables = matches!(
-        source.engine,
-        EngineName::Embedded | EngineName::ClickHouse(_)
-    );
+    let has_tables = match source.engine {
+        EngineName::Embedded => true,
+        // A server may have tables of its own: then no folder is given.
+        EngineName::ClickHouse(_) => source.dir.is_none(),
+        EngineName::Ballista | EngineName::DuckDb | EngineName::Spark => false,
+    };
     if !has_tables {
-        let dir = source.folder()?.to_str().ok_or_else(|| {
+        let mut dir = source.folder()?.to_owned();
+        if !BucketUrl::is_meant(&dir) {
+            // The engine has another working directory.
+            dir = std::path::absolute(&dir).map_err(|error| {
+                Failure::failed(format!("cannot tell where {} is: {error}", shown(&dir)))
+            })?;
+        }
+        let dir = dir.to_str().ok_or_else(|| {
             Failure::usage("the folder's name is not UTF-8, and cannot stand in SQL")
         })?;
         crate::sql::check(dir)?;

@@ -38,6 +38,7 @@ mod sql;
 mod state;
 mod status;
 pub mod window;
+mod words;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

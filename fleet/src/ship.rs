@@ -25,6 +25,7 @@ use crate::state::SinkState;
 use crate::window::{self, Unreadable, Window};
 use files::Files;
 use push::Push;
+use std::io;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -110,8 +111,15 @@ impl Shipper {
 /// Sends until the process is ended; with `is_once`, until everything is sent that exists now.
 pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
     if let Err(error) = std::fs::read_dir(&config.spool) {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => "; `proftop agent --spool` makes it",
+            io::ErrorKind::PermissionDenied => {
+                "; this user needs the right to list it, by its group for example"
+            }
+            _ => "",
+        };
         return Err(Failure::failed(format!(
-            "cannot look into the spool {}: {error}; `proftop agent --spool` makes it",
+            "cannot look into the spool {}: {error}{remedy}",
             shown(&config.spool)
         )));
     }

@@ -46,8 +46,7 @@ pub trait Dialect {
     /// characters.
     fn write(&self, rows: &str, table: &str, place: &str) -> String;
 
-    /// Returns statements that define the tables of a folder in the engine. Empty for engines whose
-    /// tables exist already.
+    /// Returns statements that define the tables of a folder in the engine.
     fn tables(&self, dir: &str) -> String;
 }
 

@@ -138,6 +138,12 @@ impl SinkState {
                 memory
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Memory::default(),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(Failure::failed(format!(
+                    "no right to read {}: the user of the shipper has it, and root",
+                    shown(&path)
+                )));
+            }
             Err(error) => return Err(damaged(error.to_string())),
         };
         Ok(Self {

@@ -6,6 +6,7 @@ use crate::output::print;
 use crate::ship::waiting;
 use crate::spool;
 use crate::state::{Counts, SinkState, now};
+use crate::words::counted;
 use serde::Serialize;
 
 /// One sink, for `--json`. Fields may be added.
@@ -59,18 +60,20 @@ fn words(sink: &SinkStatus) -> String {
     let counts = &sink.counts;
     let ago = |at: u64| format!("{}s ago", now().saturating_sub(at));
     let mut text = format!(
-        "{} ({}): {} windows done, {} samples taken, {} bytes in {} {}; {} waiting\n",
+        "{} ({}): {} done, {} taken, {} in {}; {} waiting\n",
         sink.name,
         sink.r#type,
-        counts.windows,
-        counts.samples,
-        counts.bytes,
-        counts.requests,
-        if sink.r#type == "parquet" {
-            "files"
-        } else {
-            "requests"
-        },
+        counted(counts.windows, "window"),
+        counted(counts.samples, "sample"),
+        counted(counts.bytes, "byte"),
+        counted(
+            counts.requests,
+            if sink.r#type == "parquet" {
+                "file"
+            } else {
+                "request"
+            }
+        ),
         sink.waiting.map_or("?".into(), |it| it.to_string()),
     );
     text += &format!(

@@ -195,7 +195,11 @@ impl Asked {
         crate::sql::check(&self.event)?;
         let span = self.source.span()?;
         let mut selection = Selection {
-            event: self.event.clone(),
+            // proftop itself says `on-cpu`.
+            event: match self.event.as_str() {
+                "on-cpu" => EVENT.into(),
+                event => event.into(),
+            },
             since_ms: span.since_ms,
             until_ms: span.until_ms,
             values: Vec::new(),

@@ -7,13 +7,14 @@ mod interval;
 mod side;
 
 use super::arguments::{Asked, Format, read_top, span};
-use super::nearby;
+use super::nearby::{self, NO_NAME};
 use super::report::{Cell, Column, Report, finite};
-use super::top::{function, module};
+use super::top::module;
 use crate::engine::{Engine, Span};
 use crate::failure::{Failure, safe};
 use crate::rows::{Row, Rows};
 use crate::sql::{Dialect, Selection, Statement};
+use crate::words::counted;
 use clap::{Args, ValueEnum};
 use interval::{Change, Moments, Sides};
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ pub fn run(diff: &Diff) -> Result<(), Failure> {
     let sorted_by = |it: &Compare| diff.sort.of(it);
     let excluding = rows
         .iter()
-        .filter(|it| !sorted_by(it).covers_zero())
+        .filter(|it| sorted_by(it).covers_zero() == Some(false))
         .count();
     let mut notes = Vec::new();
     if rows.len() > diff.top {
@@ -129,12 +130,14 @@ pub fn run(diff: &Diff) -> Result<(), Failure> {
             rows.len()
         ));
     }
-    notes.push(format!(
-        "0: the interval has 0 in it, and no change is seen. Of {} functions that do not change, about {:.0} have \
-         an interval without it (*), here {excluding}; ** counts that in (Holm, 5 %)",
-        rows.len(),
-        rows.len() as f64 * 0.05,
-    ));
+    if rows.iter().any(|it| sorted_by(it).half.is_some()) {
+        notes.push(format!(
+            "0: the interval has 0 in it, and no change is seen. Of {} functions that do not change, about {:.0} have \
+             an interval without it (*), here {excluding}; ** counts that in (Holm, 5 %)",
+            rows.len(),
+            rows.len() as f64 * 0.05,
+        ));
+    }
     notes.extend(warnings(sides, &conditions));
     let report = Report {
         question: "diff",
@@ -203,6 +206,7 @@ impl Compared {
         interval::correct(functions.iter_mut().map(|it| &mut it.total).collect());
         functions.sort_by(|x, y| {
             let (x, y) = (sort.of(x), sort.of(y));
+            // What surely changed comes first.
             let first = x.covers_zero().cmp(&y.covers_zero());
             first.then(y.delta().abs().total_cmp(&x.delta().abs()))
         });
@@ -307,7 +311,8 @@ fn warnings(sides: &Sides, [a, b]: &[Conditions; 2]) -> Vec<String> {
     for (name, hosts) in [("A", sides.hosts[0]), ("B", sides.hosts[1])] {
         if hosts == 1 {
             warnings.push(format!(
-                "warning: {name} is one host: how much hosts differ is not known, and there are no intervals"
+                "warning: {name} is one host: how much hosts differ is not known, so there are no intervals, and no \
+                 change can be told from chance"
             ));
         } else if hosts < HOSTS_FEW {
             warnings.push(format!(
@@ -335,15 +340,19 @@ fn warnings(sides: &Sides, [a, b]: &[Conditions; 2]) -> Vec<String> {
     }
     if a.lost_samples + a.lost_windows + b.lost_samples + b.lost_windows > 0 {
         warnings.push(format!(
-            "lost: A {} samples and {} windows, B {} samples and {} windows",
-            a.lost_samples, a.lost_windows, b.lost_samples, b.lost_windows
+            "lost: A {} and {}, B {} and {}",
+            counted(a.lost_samples, "sample"),
+            counted(a.lost_windows, "window"),
+            counted(b.lost_samples, "sample"),
+            counted(b.lost_windows, "window")
         ));
     }
-    if sides.hosts_both > 0 {
-        warnings.push(format!(
-            "{} hosts are on both sides: each is compared with itself",
-            sides.hosts_both
-        ));
+    match sides.hosts_both {
+        0 => {}
+        1 => warnings.push("1 host is on both sides: it is compared with itself".into()),
+        several => warnings.push(format!(
+            "{several} hosts are on both sides: each is compared with itself"
+        )),
     }
     warnings
 }
@@ -353,9 +362,9 @@ fn head(diff: &Diff, sides: &Sides) -> Vec<String> {
         .map(|(name, words, at)| {
             let words: Vec<String> = words.iter().map(|it| safe(it)).collect();
             let mut text = format!(
-                "{name}: {}: {} hosts, {:.2} host-hours, ",
+                "{name}: {}: {}, {:.2} host-hours, ",
                 words.join(" "),
-                sides.hosts[at],
+                counted(sides.hosts[at], "host"),
                 sides.hours(at)
             );
             if sides.is_time() {
@@ -446,6 +455,12 @@ fn cells(it: &Compare, row: Row, sides: &Sides) -> Vec<Cell> {
         Some(half) => Cell::new(format!("{:.2}", half * 100.0), finite(half)),
         None => Cell::none(),
     };
+    let mark = |change: &Change| match change.mark() {
+        Some(mark) => Cell::new(mark, mark),
+        None => Cell::new("", Value::Null),
+    };
+    let covers_zero =
+        |change: &Change| Cell::new("", change.covers_zero().map_or(Value::Null, Value::Bool));
     let known = |number: Option<f64>| Cell::new("", number.map_or(Value::Null, finite));
     let samples = |column: &str| {
         if sides.has_samples() {
@@ -454,17 +469,23 @@ fn cells(it: &Compare, row: Row, sides: &Sides) -> Vec<Cell> {
             Cell::none()
         }
     };
+    let module_cell = module(row);
+    let function = match row.text("function") {
+        // A narrow terminal has no room for the column of modules.
+        "" => Cell::new(format!("{NO_NAME} in {}", module_cell.shown()), Value::Null),
+        name => Cell::name(name),
+    };
     let per_hour = |at: usize, column: &str| Cell::amount(sides.per_hour(row.number(column), at));
     vec![
         Cell::new(points(it.own.delta()), finite(it.own.delta())),
-        Cell::new(it.own.mark(), it.own.mark()),
+        mark(&it.own),
         half(&it.own),
         Cell::share(it.own.a, 2),
         Cell::share(it.own.b, 2),
         per_hour(0, "self_a"),
         per_hour(1, "self_b"),
         Cell::new(points(it.total.delta()), finite(it.total.delta())),
-        Cell::new(it.total.mark(), it.total.mark()),
+        mark(&it.total),
         half(&it.total),
         Cell::share(it.total.a, 2),
         Cell::share(it.total.b, 2),
@@ -472,12 +493,12 @@ fn cells(it: &Compare, row: Row, sides: &Sides) -> Vec<Cell> {
         samples("samples_b"),
         Cell::count(row.whole("hosts_a")),
         Cell::count(row.whole("hosts_b")),
-        module(row),
-        function(row.text("function")),
-        Cell::new("", it.own.covers_zero()),
+        module_cell,
+        function,
+        covers_zero(&it.own),
         known(it.own.chance),
         known(it.own.corrected),
-        Cell::new("", it.total.covers_zero()),
+        covers_zero(&it.total),
         known(it.total.corrected),
     ]
 }

@@ -10,6 +10,7 @@ use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
 use crate::output::print;
 use crate::sql::{self, Dialect, Selection, Statement};
+use crate::words::counted;
 use clap::Args;
 use profile::formats::Format;
 use profile::{Cancel, Query};
@@ -83,18 +84,23 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
             .map_err(|error| error.to_string())
     })?;
     let mut text = format!(
-        "{}: {} stacks of {} services on {} hosts\n",
+        "{}: {} of {} on {}\n",
         shown(path),
-        stacks,
-        made.services,
-        made.hosts
+        counted(stacks as u64, "stack"),
+        counted(made.services as u64, "service"),
+        counted(made.hosts as u64, "host")
     );
     for note in made.notes {
         text += &format!("{}\n", safe(&note));
     }
     if format == Format::Pft {
+        let of_hosts = if made.hosts > 1 {
+            "o in Processes puts those of a host together, @ leads from a function to its hosts, "
+        } else {
+            ""
+        };
         text += &format!(
-            "proftop open {} shows it: o puts hosts together, @ leads from a function to its hosts, ? tells all keys\n",
+            "proftop open {} shows it: {of_hosts}? tells all keys\n",
             shown(path)
         );
     }

@@ -7,6 +7,7 @@ use super::{nearby, summary};
 use crate::failure::{Failure, safe};
 use crate::rows::Row;
 use crate::sql::{self, Dialect, Selection, Statement};
+use crate::words::counted;
 use clap::Args;
 use serde_json::json;
 
@@ -65,10 +66,10 @@ pub fn run(hosts: &Hosts) -> Result<(), Failure> {
         all.sentence(&selection.event),
         machines::lost(&machines).sentence(),
         format!(
-            "{} is on {} of {} hosts, with {:.1} % of the time",
+            "{} is on {} of {}, with {:.1} % of the time",
             safe(&hosts.function),
             with.len(),
-            all.hosts,
+            counted(all.hosts, "host"),
             all.share(of_all) * 100.0
         ),
     ];
@@ -107,10 +108,10 @@ fn statement(dialect: &dyn Dialect, selection: &Selection, function: &str) -> St
 }
 
 fn columns(all: &summary::Summary) -> Vec<Column> {
-    let (own, total) = if all.is_time() {
-        ("SELF s", "TOTAL s")
+    let (own, total, of_host) = if all.is_time() {
+        ("SELF s", "TOTAL s", "ALL s")
     } else {
-        ("SELF", "TOTAL")
+        ("SELF", "TOTAL", "ALL")
     };
     let (band, samples) = if all.has_samples() {
         ("±", "SAMPLES")
@@ -125,7 +126,7 @@ fn columns(all: &summary::Summary) -> Vec<Column> {
         Column::number("total", total),
         Column::number("self", own),
         Column::number("samples", samples).spare(2),
-        Column::number("of_host", "OF HOST"),
+        Column::number("of_host", of_host),
         Column::number("cores", "CORES").spare(4),
         Column::number("recorded_ms", "RECORDED").spare(3),
         Column::number("lost_samples", "LOST").spare(1),

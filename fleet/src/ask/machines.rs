@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::sql::{Dialect, Selection, Statement};
+use crate::words::counted;
 use std::collections::HashMap;
 
 /// Maximum number of hosts that are listed.
@@ -75,8 +76,9 @@ impl Lost {
     /// Returns the losses as a sentence, also if there are none.
     pub fn sentence(self) -> String {
         format!(
-            "lost on these hosts: {} samples, {} windows",
-            self.samples, self.windows
+            "lost on these hosts: {}, {}",
+            counted(self.samples, "sample"),
+            counted(self.windows, "window")
         )
     }
 }

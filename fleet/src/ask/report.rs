@@ -89,6 +89,11 @@ impl Cell {
         Self::new(shown, name)
     }
 
+    /// Returns it as shown in tables.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
     pub fn count(count: u64) -> Self {
         Self::new(count.to_string(), count)
     }

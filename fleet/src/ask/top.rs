@@ -129,11 +129,11 @@ fn columns(by: &[sql::Column], all: &Summary) -> Vec<Column> {
     let mut columns = vec![
         Column::number("self", own),
         Column::number("self_share", "SELF %"),
-        Column::number("total", total),
+        Column::number("total", total).spare(2),
         Column::number("total_share", "TOTAL %"),
         Column::number("self_samples", ""),
-        Column::number("samples", samples).spare(3),
-        Column::number("hosts", "HOSTS").spare(2),
+        Column::number("samples", samples).spare(4),
+        Column::number("hosts", "HOSTS").spare(3),
     ];
     for column in by {
         let title = match column {
@@ -185,9 +185,9 @@ pub fn module(row: Row) -> Cell {
 }
 
 /// Returns a cell for the name of a function; all code of a file without names is one row.
-pub fn function(name: &str) -> Cell {
+fn function(name: &str) -> Cell {
     match name {
-        "" => Cell::new("(no name)", serde_json::Value::Null),
+        "" => Cell::new(nearby::NO_NAME, serde_json::Value::Null),
         name => Cell::name(name),
     }
 }

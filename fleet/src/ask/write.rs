@@ -21,6 +21,7 @@ use crate::failure::{Failure, shown};
 use crate::interrupt;
 use crate::output::print;
 use crate::sql::{Dialect, Statement};
+use crate::words::counted;
 use clap::Args;
 use folder::NewFolder;
 use std::collections::{BTreeSet, HashSet};
@@ -308,12 +309,12 @@ impl Written {
         }
         out.finish()?;
         print(&format!(
-            "{}: {} rows in {} files, made of {} rows of samples in {} files\n",
+            "{}: {} in {}, made of {} of samples in {}\n",
             shown(path),
-            made.rows,
-            made.files,
-            made.samples,
-            read.files
+            counted(made.rows, "row"),
+            counted(made.files, "file"),
+            counted(made.samples, "row"),
+            counted(read.files, "file")
         ))
     }
 }

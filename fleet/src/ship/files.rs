@@ -12,7 +12,7 @@ use crate::backoff::Backoff;
 use crate::bucket::{Bucket, Retries};
 use crate::config::{self, Kind, Sink};
 use crate::dates::date_and_hour;
-use crate::failure::Failure;
+use crate::failure::{Failure, shown};
 use crate::sinks::parquet::{self, Known, TableFile, Target, Unwritten};
 use crate::spool::{self, Entry};
 use crate::state::Plan;
@@ -309,7 +309,7 @@ impl Files {
     fn wait(&mut self, unwritten: Unwritten) -> Result<Turn, Failure> {
         self.shipper.state.memory.counts.retries += 1;
         let place = match &self.target {
-            Target::Folder(_) => "cannot write into its folder".into(),
+            Target::Folder(dir) => format!("cannot write into {}", shown(dir)),
             Target::Bucket(bucket) => format!("cannot write to {}", bucket.url()),
         };
         match unwritten {

@@ -1,4 +1,4 @@
-use super::Dialect;
+use super::{Dialect, TABLES};
 
 /// The dialect of ClickHouse.
 pub struct ClickHouse;
@@ -24,7 +24,16 @@ impl Dialect for ClickHouse {
         format!("INSERT INTO {table}\n{rows}")
     }
 
-    fn tables(&self, _dir: &str) -> String {
-        String::new()
+    fn tables(&self, dir: &str) -> String {
+        let table = |(name, files): (&str, &str)| {
+            let place = self.text(&format!("{dir}/{files}"));
+            let files = if dir.starts_with("s3://") {
+                format!("s3({place}, 'Parquet')")
+            } else {
+                format!("file({place}, 'Parquet')")
+            };
+            format!("CREATE OR REPLACE VIEW {name} AS SELECT * FROM {files};\n")
+        };
+        TABLES.map(table).concat()
     }
 }

@@ -381,7 +381,7 @@ class Compacts(Case):
         self.expected = self.rows(self.data)
 
     def test_each_hour_and_each_day_are_one_object(self):
-        self.assertIn("of 15 files, are in 2 files now", self.compact())
+        self.assertIn("of 15 objects, are in 2 objects now", self.compact())
         self.assertEqual(self.rows(PLACE), self.expected)
         self.check_one_each()
         for question, *words in [("hosts", "--function", "planted"), ("top", "--until", "2026-11-21T14:10")]:
@@ -391,7 +391,7 @@ class Compacts(Case):
         self.assertEqual(self.rows(plain), self.expected)
         # There is nothing more to do.
         self.store.requests.clear()
-        self.compact()
+        self.assertIn("each hour of samples of that time is one object already", self.compact())
         self.assertFalse([it for it in self.store.requests if it[0] not in ("GET", "HEAD")], self.store.requests)
         # What comes later is added.
         self.late()

@@ -190,21 +190,26 @@ class ChDb(Case):
             skipped(self, f"the engine of a new ClickHouse: {error}")
         engine = session.Session()
         self.addCleanup(engine.close)
-        for table, files in TABLES.items():
-            engine.query(f"CREATE VIEW {table} AS SELECT * FROM file('{self.dir}/{table}/{files}.parquet', Parquet)")
+        # To print, no server is asked.
+        address = "clickhouse+http://127.0.0.1:1"
+        for view in statements("top", self.dir, "--engine", address)[: len(TABLES)]:
+            engine.query(view)
 
         def ask(sql):
             answer = str(engine.query(sql, "JSONCompact"))
             return json.loads(answer)["data"]
 
-        # To print, no server is asked.
-        self.check_questions("clickhouse+http://127.0.0.1:1", ask)
+        self.check_questions(address, ask)
 
 
 class TwoShards(Case):
     def test_two_shards_have_the_same_answers_and_one_alone_has_none(self):
         if not (program := shards.program()):
             skipped(self, "two shards of ClickHouse: CLICKHOUSE_SERVER names no program")
+        # The tables that docs/fleet.md tells to make.
+        page = pathlib.Path(__file__, "../../../../docs/fleet.md").resolve().read_text().replace("\n    ", " ")
+        for table, columns in shards.COLUMNS.items():
+            self.assertIn(f"CREATE TABLE {table} ({columns}) ENGINE = MergeTree ORDER BY {shards.ORDER[table]};", page)
         servers = shards.Shards(program, self.folder)
         self.addCleanup(servers.close)
         servers.fill(duckdb.connect(), self.dir, TABLES)

@@ -116,17 +116,21 @@ impl Change {
         self.b - self.a
     }
 
-    /// Whether the interval includes zero, so that no change is visible.
-    pub fn covers_zero(&self) -> bool {
-        self.chance.is_none_or(|it| it >= OUTSIDE)
+    /// Whether the interval includes zero, so that no change is visible; None without an interval.
+    pub fn covers_zero(&self) -> Option<bool> {
+        self.chance.map(|it| it >= OUTSIDE)
     }
 
-    /// Returns the mark of its significance, `0`, `*` or `**`: see docs/fleet.md.
-    pub fn mark(&self) -> &'static str {
-        match self.corrected {
-            Some(chance) if chance < OUTSIDE => "**",
-            _ if self.covers_zero() => "0",
-            _ => "*",
+    /// Returns the mark of its significance, `0`, `*` or `**`: see docs/fleet.md. None without an
+    /// interval.
+    pub fn mark(&self) -> Option<&'static str> {
+        let covers_zero = self.covers_zero()?;
+        if self.corrected.is_some_and(|it| it < OUTSIDE) {
+            Some("**")
+        } else if covers_zero {
+            Some("0")
+        } else {
+            Some("*")
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::{self, Place, Span, Table, is_parquet};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::print;
+use crate::words::counted;
 use std::path::{Path, PathBuf};
 
 const DAY_MS: i64 = super::DAY_MS;
@@ -52,11 +53,11 @@ pub fn run(place: &Place, span: Span, steps: &Steps, part: &Path) -> Result<(), 
         steps,
         part,
     };
-    let mut made = Counts::default();
+    let (mut made, mut others) = (Counts::default(), Counts::default());
     for begin_ms in days {
         let date = format!("date={}", dates::date_and_hour(begin_ms).0);
         for table in [FRAMES, STACKS, HOSTS] {
-            work.folder(&table, &place.table(table.table).join(&date))?;
+            others += work.folder(&table, &place.table(table.table).join(&date))?;
         }
         let mut hours = place.entries(&place.table(SAMPLES.table).join(&date))?;
         hours.sort();
@@ -64,12 +65,22 @@ pub fn run(place: &Place, span: Span, steps: &Steps, part: &Path) -> Result<(), 
             made += work.folder(&SAMPLES, &hour)?;
         }
     }
+    if made.files == 0 {
+        let rest = match others.files {
+            0 => String::new(),
+            several => format!("; made {} of other tables", counted(several, "object")),
+        };
+        return print(&format!(
+            "{}: each hour of samples of that time is one object already{rest}\n",
+            place.name()
+        ));
+    }
     print(&format!(
-        "{}: {} rows of samples, of {} files, are in {} files now\n",
+        "{}: {} of samples, of {}, are in {} now\n",
         place.name(),
-        made.rows,
-        made.samples,
-        made.files
+        counted(made.rows, "row"),
+        counted(made.samples, "object"),
+        counted(made.files, "object")
     ))
 }
 
