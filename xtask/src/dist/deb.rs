@@ -1,7 +1,7 @@
 //! Makes a Debian package without Debian's tools: an `ar` archive of three members (deb(5)).
 
 use super::contents::{CAPABILITIES, File, SUMMARY};
-use super::service::{RECORDED, RELOAD, RESTART, STOP};
+use super::service::{KEPT, RELOAD, RESTART, STOP};
 use super::tar;
 use anyhow::Result;
 
@@ -88,7 +88,7 @@ fn after_removal() -> String {
          {RELOAD}\
          [ \"$1\" = purge ] || exit 0\n\
          ! getent group proftop >/dev/null || groupdel proftop || true\n\
-         [ ! -d {RECORDED} ] || echo 'proftop: what was recorded is kept in {RECORDED}'\n"
+         {KEPT}"
     )
 }
 

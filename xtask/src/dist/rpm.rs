@@ -2,7 +2,7 @@
 //! their tools is needed.
 
 use super::contents::{CAPABILITIES, File, SUMMARY};
-use super::service::{RECORDED, RELOAD, RESTART, STOP};
+use super::service::{KEPT, RELOAD, RESTART, STOP};
 use anyhow::{Context as _, Result};
 use rpm::{BuildConfig, CompressionType, Dependency, FileOptions, PackageBuilder, Scriptlet};
 
@@ -27,7 +27,7 @@ fn after_removal() -> String {
         "{RELOAD}\
          [ \"$1\" = 0 ] || exit 0\n\
          ! getent group proftop >/dev/null || groupdel proftop || :\n\
-         [ ! -d {RECORDED} ] || echo 'proftop: what was recorded is kept in {RECORDED}'\n"
+         {KEPT}"
     )
 }
 

@@ -12,5 +12,6 @@ pub const RESTART: &str =
 pub const STOP: &str =
     "[ ! -d /run/systemd/system ] || systemctl disable --now --quiet proftop-recorder || true\n";
 
-/// Where systemd keeps the files of the service, whose user has no fixed number.
-pub const RECORDED: &str = "/var/lib/private/proftop";
+/// Says where the recordings are that stay when the package is gone. systemd keeps them there, as the
+/// user of the service has no fixed number.
+pub const KEPT: &str = "[ ! -d /var/lib/private/proftop ] || echo 'proftop: what was recorded is kept in /var/lib/private/proftop'\n";
