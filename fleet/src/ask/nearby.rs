@@ -51,12 +51,6 @@ pub fn no_samples(
         }));
     }
     let asked = by_column(selection);
-    if asked.len() == 1 && selection.values.len() > 1 {
-        // One column may be asked for twice, by a side of a comparison and for both sides.
-        return Ok(Failure::failed(
-            "no samples of that time have all that was asked for",
-        ));
-    }
     for (column, values) in &asked {
         let alone = Selection {
             values: values.iter().map(|it| (*column, it.clone())).collect(),
@@ -70,6 +64,13 @@ pub fn no_samples(
                 told(&list(word, &of_time.condition(dialect))?)
             )));
         }
+    }
+    if asked.len() < selection.values.len() {
+        // A column that is there twice may have one of both values, or has to have both: one of a side of
+        // a comparison, and one of both sides.
+        return Ok(Failure::failed(
+            "no samples of that time have all that was asked for",
+        ));
     }
     let asked: Vec<String> = asked
         .iter()
@@ -142,19 +143,18 @@ pub fn no_function(engine: &dyn Engine, name: &str) -> Result<Failure, Failure> 
     // The shortest name that contains the text is most similar.
     alike.sort_by_key(|it| (it.len(), *it));
     let alike: Vec<String> = alike.iter().take(TOLD_MAX + 1).map(|it| safe(it)).collect();
-    let guess = nearest(name, all().filter(|it| !it.is_empty()));
-    let name = safe(name);
+    let shown = safe(name);
     Ok(Failure::failed(if alike.is_empty() {
-        match guess {
+        match nearest(name, all().filter(|it| !it.is_empty())) {
             Some(guess) => format!(
-                "no function is called {name}; did you mean {}?",
+                "no function is called {shown}; did you mean {}?",
                 safe(guess)
             ),
-            None => format!("no function is called {name}; `top` lists names"),
+            None => format!("no function is called {shown}; `top` lists names"),
         }
     } else {
         format!(
-            "no sample that was asked for is in a function {name}; names like it: {}",
+            "no sample that was asked for is in a function {shown}; names like it: {}",
             told(&alike)
         )
     }))

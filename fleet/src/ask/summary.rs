@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::failure::{Failure, safe};
 use crate::rows::Row;
 use crate::sql::{Column, Dialect, Selection, Statement};
+use crate::words::counted;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -82,11 +83,10 @@ impl Summary {
 
     /// Returns the sentence above a table.
     pub fn sentence(&self, event: &str) -> String {
-        let hosts = if self.hosts == 1 { "host" } else { "hosts" };
         let mut text = format!(
-            "{} of {} {hosts}, {} to {} UTC: ",
+            "{} of {}, {} to {} UTC: ",
             safe(event),
-            self.hosts,
+            counted(self.hosts, "host"),
             dates::written(self.first_ms),
             dates::written(self.last_ms)
         );
