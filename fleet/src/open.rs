@@ -15,7 +15,7 @@ use crate::config::Server;
 use crate::encode::pprof;
 use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
-use crate::output::print;
+use crate::output::{self, print};
 use crate::sinks::http::Client;
 use address::{Address, Folder, Pyroscope};
 use clap::Args;
@@ -37,6 +37,9 @@ pub struct Open {
     /// with gzip, of a folder a recording of proftop
     #[arg(short, long, value_name = "FILE", conflicts_with = "words")]
     output: Option<PathBuf>,
+    /// Replace the file if there is one
+    #[arg(long, requires = "output")]
+    force: bool,
     /// The file with the token for the header Authorization
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -56,7 +59,7 @@ pub fn run(open: &Open) -> Result<(), Failure> {
     let wrong = |why: String| Failure::usage(format!("{}: {why}", safe(&open.address)));
     let address = Address::read(&open.address, crate::dates::now_ms()).map_err(wrong)?;
     if let Some(path) = &open.output {
-        check_output(path)?;
+        check_output(path, open.force)?;
     }
     let profile = match address {
         Address::Pyroscope(address) => open.of_server(&address)?,
@@ -65,9 +68,8 @@ pub fn run(open: &Open) -> Result<(), Failure> {
     match &open.output {
         Some(path) if is_stdout(path) => pass_on(&profile),
         Some(path) => {
-            let write = || File::create_new(path)?.write_all(&profile);
-            write().map_err(|error| {
-                Failure::failed(format!("cannot write {}: {error}", shown(path)))
+            output::write_file(path, |file| {
+                file.write_all(&profile).map_err(|error| error.to_string())
             })?;
             print(&format!("{}: proftop open shows it\n", shown(path)))
         }
@@ -75,8 +77,9 @@ pub fn run(open: &Open) -> Result<(), Failure> {
     }
 }
 
-/// Refuses to replace a file, and to write a profile to a terminal.
-fn check_output(path: &Path) -> Result<(), Failure> {
+/// Returns an error if the profile cannot be written there: to a terminal, or in the place of a file without
+/// `--force`.
+fn check_output(path: &Path, is_forced: bool) -> Result<(), Failure> {
     if is_stdout(path) {
         return if io::stdout().is_terminal() {
             Err(Failure::usage(
@@ -86,13 +89,7 @@ fn check_output(path: &Path) -> Result<(), Failure> {
             Ok(())
         };
     }
-    if path.symlink_metadata().is_ok() {
-        return Err(Failure::usage(format!(
-            "{} is there already: choose another name",
-            shown(path)
-        )));
-    }
-    Ok(())
+    output::check_place(path, is_forced)
 }
 
 fn is_stdout(path: &Path) -> bool {

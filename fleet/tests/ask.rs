@@ -317,11 +317,18 @@ fn stacks_of_a_function(shipped: &Shipped) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("a PID that is made up"), "{said}");
     // `proftop open` reads the same from the standard output.
     let address = format!("parquet+{}?service=nginx", shipped.dir());
     let output = run(&["open", &address, "--output=-"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{said}");
+    // A file is replaced with --force only, and by the whole of the new one.
+    let (code, said) = refused(&["open", &address, "-o", path]);
+    assert!(code == 2 && said.contains("--force"), "{said}");
+    let forced = run(&["open", &address, "-o", path, "--force"]);
+    assert!(forced.status.success(), "{forced:?}");
     let written = std::fs::read(&recording).expect("it is there");
     let limits = profile::Limits {
         keep: std::time::Duration::from_secs(1 << 32),

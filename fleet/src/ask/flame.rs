@@ -8,15 +8,13 @@ use super::arguments::{Asked, span};
 use super::{nearby, summary};
 use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
-use crate::output::print;
+use crate::output::{self, print};
 use crate::sql::{self, Dialect, Selection, Statement};
 use crate::words::counted;
 use clap::Args;
 use profile::formats::Format;
 use profile::{Cancel, Query};
 use profile_of::Made;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of rows of samples, stacks and frames that are written: they are in memory
@@ -60,25 +58,14 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
             endings.join(", ")
         ))
     })?;
-    if !path.parent().is_none_or(is_folder) {
-        return Err(Failure::usage(format!(
-            "cannot write {}: there is no such folder",
-            shown(path)
-        )));
-    }
-    if !flame.force && path.symlink_metadata().is_ok() {
-        return Err(Failure::usage(format!(
-            "{} is there already: choose another name, or --force",
-            shown(path)
-        )));
-    }
+    output::check_place(path, flame.force)?;
     let (made, stacks) = read_stacks(asked, &selection, &statements, function)?;
     let view = made.store.view();
     let query = Query::default();
     let all = view
         .select(&query, &Cancel::new())
         .expect("nobody cancels it");
-    write(path, |file| {
+    output::write_file(path, |file| {
         format
             .write_as(path, false, &all, file)
             .map_err(|error| error.to_string())
@@ -155,40 +142,6 @@ fn read_stacks(
     interrupt::check()?;
     let made = profile_of::rows(&selection.event, &samples, &stacks, &frames);
     Ok((made, stacks.cells.len()))
-}
-
-/// Whether a path is an existing folder; the empty path is the current folder.
-fn is_folder(path: &Path) -> bool {
-    path.as_os_str().is_empty() || path.is_dir()
-}
-
-/// Writes a file under a temporary name, and renames it when it is complete.
-fn write(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), String>,
-) -> Result<(), Failure> {
-    let failed = |why: String| Failure::failed(format!("cannot write {}: {why}", shown(path)));
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(path.file_name().unwrap_or_default());
-    hidden.push(format!(".{}", std::process::id()));
-    let part = path.with_file_name(hidden);
-    let file = File::options()
-        .write(true)
-        .create_new(true)
-        .open(&part)
-        .map_err(|error| failed(error.to_string()))?;
-    let mut file = BufWriter::new(file);
-    let written = fill(&mut file)
-        .and_then(|()| file.flush().map_err(|error| error.to_string()))
-        .map_err(failed)
-        .and_then(|()| interrupt::check())
-        .and_then(|()| fs::rename(&part, path).map_err(|error| failed(error.to_string())));
-    if written.is_err() {
-        // An incomplete file is useless; if it cannot be removed, the first error is still the one
-        // to report.
-        let _ = fs::remove_file(&part);
-    }
-    written
 }
 
 /// Returns the statements about samples, stacks and frames.

@@ -45,7 +45,9 @@ pub fn rows(event: &str, samples: &Rows, stacks: &Rows, frames: &Rows) -> Made {
         keep: Duration::from_secs(u64::from(u32::MAX)),
         memory_bytes: MEMORY_BYTES,
     });
-    let mut notes = Vec::new();
+    let mut notes = vec![
+        "what hosts send has no processes: each service of a host is shown as one, with a PID that is made up".into(),
+    ];
     let begin_ms = samples
         .iter()
         .map(|it| it.number("begin_ms") as i64)
