@@ -1,3 +1,4 @@
 -- Each stack once.
-SELECT DISTINCT stack_id, frames FROM stacks
+SELECT stack_id, {{any}}(frames) AS frames FROM stacks
+GROUP BY stack_id
 ORDER BY stack_id

@@ -1,10 +1,10 @@
 -- Each frame once, of those in stacks of that time, with a name if any file has one.
 SELECT frame_id, max(build_id) AS build_id, max(file_off) AS file_off, max(module) AS module,
        max(function) AS function, max(file) AS file, max(line) AS line, inline_depth, max(kind) AS kind
-FROM frames
-WHERE frame_id IN (
+FROM (
   SELECT DISTINCT {{each}} AS frame_id FROM stacks
   WHERE stack_id IN (SELECT DISTINCT stack_id FROM samples WHERE {{where_begin}})
-)
+) k
+JOIN frames USING (frame_id)
 GROUP BY frame_id, inline_depth
 ORDER BY frame_id, inline_depth

@@ -1,5 +1,7 @@
 //! Engines that run SQL: the embedded one, or a server.
 
+/// Replaces the embedded engine's SQL function `any_value`.
+mod any_value;
 /// Queries ClickHouse over HTTP.
 mod clickhouse;
 /// Runs DataFusion in this process on Parquet files.

@@ -87,8 +87,8 @@ pub struct Simulation<'a> {
     /// Stacks of the planted function, as indices in the list of the first service's stacks.
     planted: Vec<usize>,
     planted_function: String,
-    /// Cumulative weights of the services.
-    popularity: Vec<f64>,
+    /// Weights of the services.
+    popularity: Weights,
 }
 
 impl<'a> Simulation<'a> {
@@ -102,7 +102,7 @@ impl<'a> Simulation<'a> {
             builds: [recorded.build(0), recorded.build(1)],
             planted,
             planted_function,
-            popularity: cumulative((1..=count).map(zipf)),
+            popularity: Weights::new((1..=count).map(zipf)),
             fleet,
         }
     }
@@ -123,21 +123,51 @@ fn zipf(place: usize) -> f64 {
     (place as f64).powf(-ZIPF)
 }
 
-/// Returns the sums of all weights up to each one.
-fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
-    let sums = weights.scan(0.0, |sum, weight| {
-        *sum += weight;
-        Some(*sum)
-    });
-    sums.collect()
+/// Weights by which indices are drawn.
+struct Weights {
+    /// The sums of all weights up to each one.
+    sums: Vec<f64>,
+    /// Where to begin to look: the sum of all weights is divided into as many equal parts as there are
+    /// weights, and each part has the last index whose sum is not in it yet, or 0.
+    begins: Vec<usize>,
 }
 
-/// Draws an index by cumulative weights, of which there is at least one.
-fn draw(cumulative: &[f64], random: &mut Random) -> usize {
-    let sum = cumulative.last().copied().unwrap_or(0.0);
-    let at = random.unit() * sum;
-    let index = cumulative.partition_point(|end| *end <= at);
-    index.min(cumulative.len() - 1)
+impl Weights {
+    /// Takes at least one weight.
+    fn new(weights: impl Iterator<Item = f64>) -> Self {
+        let sums = weights.scan(0.0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        });
+        let sums: Vec<f64> = sums.collect();
+        let sum = sums.last().copied().unwrap_or(0.0);
+        let part = sum / sums.len() as f64;
+        let begin = |at: usize| {
+            let begins = at as f64 * part;
+            sums.partition_point(|end| *end <= begins).saturating_sub(1)
+        };
+        let begins = (0..sums.len()).map(begin).collect();
+        Self { sums, begins }
+    }
+
+    fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    fn draw(&self, random: &mut Random) -> usize {
+        self.at(random.unit())
+    }
+
+    /// Returns the first index up to which the sum is greater than this part of all, from 0 to below 1.
+    fn at(&self, part: f64) -> usize {
+        let last = self.len() - 1;
+        let sum = part * self.sums[last];
+        let mut index = self.begins[((part * self.len() as f64) as usize).min(last)];
+        while index < last && self.sums[index] <= sum {
+            index += 1;
+        }
+        index
+    }
 }
 
 #[cfg(test)]

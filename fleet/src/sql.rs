@@ -34,11 +34,9 @@ pub trait Dialect {
     /// Returns a join with a row for each element of the list `frames`.
     fn each(&self) -> &'static str;
 
-    /// Returns a query for the lists of all stacks. A stack that is in many files is there once or several
-    /// times, which is the same to questions: it is once where finding equal lists is faster than to go on
-    /// with all of them.
-    fn lists(&self) -> &'static str {
-        "SELECT DISTINCT stack_id, frames FROM stacks"
+    /// Returns the function that gives any of a group's values.
+    fn any(&self) -> &'static str {
+        "any_value"
     }
 
     /// Returns a statement that writes the rows of another one: to a file or folder of Parquet, or
@@ -112,11 +110,11 @@ impl<'a> Statement<'a> {
             places: Vec::new(),
         };
         statement
-            .with("lists", dialect.lists())
             .with("amount", AMOUNT)
             .with("first", dialect.first())
             .with("last", dialect.last())
             .with("each", dialect.each())
+            .with("any", dialect.any())
     }
 
     /// Sets the text of a placeholder, which is SQL.

@@ -1,6 +1,11 @@
 //! `compact` and `rollup`: what they write, and what is left when they are ended.
 
+use arrow::array::AsArray as _;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -76,6 +81,47 @@ fn top(folder: &Path) -> Vec<String> {
     rows.sort();
     assert!(!rows.is_empty());
     rows
+}
+
+/// The numbers of rows of the files of samples, each of which must be sorted.
+fn rows_of_sorted_files(folder: &Path) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for date in names(&folder.join("samples")) {
+        let date = folder.join("samples").join(date);
+        for hour in names(&date) {
+            for name in names(&date.join(&hour)) {
+                let file = File::open(date.join(&hour).join(name)).expect("a file");
+                let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+                    .and_then(ParquetRecordBatchReaderBuilder::build)
+                    .expect("Parquet");
+                let mut keys = Vec::new();
+                for batch in reader {
+                    let batch = batch.expect("rows");
+                    let texts = |column: &str| {
+                        let column = batch.column_by_name(column).expect("a column");
+                        let column = cast(column, &DataType::Utf8).expect("texts");
+                        column.as_string::<i32>().clone()
+                    };
+                    let [service, version, host] = ["service", "version", "host"].map(texts);
+                    let stack = batch.column_by_name("stack_id").expect("a column");
+                    let begin = batch.column_by_name("begin_ms").expect("a column");
+                    let stack = stack.as_primitive::<UInt64Type>();
+                    let begin = begin.as_primitive::<Int64Type>();
+                    keys.extend((0..batch.num_rows()).map(|row| {
+                        (
+                            [&service, &version].map(|it| it.value(row).to_string()),
+                            stack.value(row),
+                            host.value(row).to_string(),
+                            begin.value(row),
+                        )
+                    }));
+                }
+                assert!(keys.is_sorted());
+                counts.push(keys.len());
+            }
+        }
+    }
+    counts
 }
 
 fn told(output: &Output) -> String {
@@ -253,12 +299,15 @@ fn many_files_are_read_some_at_a_time() {
     assert!(files("stacks") > 2 && files("hosts") > 2 * 7);
     let once = made.run("compact", &[]);
     assert!(once.status.success(), "{}", told(&once));
+    let rows_of_hours = rows_of_sorted_files(&made.out());
+    assert_eq!(rows_of_hours.len(), 3);
     std::fs::remove_dir_all(made.out()).expect("it is there");
     for at_once in ["2", "7"] {
         let done = made.run("compact", &["--files-at-once", at_once]);
         assert!(done.status.success(), "{}", told(&done));
         assert_eq!(done.stdout, once.stdout);
         assert_eq!(top(&made.out()), before);
+        assert_eq!(rows_of_sorted_files(&made.out()), rows_of_hours);
         assert_eq!(names(&made.out()), ["frames", "hosts", "samples", "stacks"]);
         for table in ["stacks", "frames", "hosts"] {
             let folder = made.out().join(table).join("date=2026-11-21");
@@ -268,4 +317,32 @@ fn many_files_are_read_some_at_a_time() {
     }
     let done = made.run("compact", &["--files-at-once", "1"]);
     assert_eq!(done.status.code(), Some(2), "{}", told(&done));
+}
+
+#[test]
+fn an_hour_with_many_rows_has_several_files() {
+    let made = Made::new("3", "130");
+    let before = top(&made.data);
+    let rows = rows_of_sorted_files(&made.data);
+    let most = rows.iter().max().expect("there are files");
+    // Two files of hosts, or three.
+    let per_file = (most * 5 / 2).to_string();
+    let done = made.run("compact", &["--rows-per-file", &per_file]);
+    assert!(done.status.success(), "{}", told(&done));
+    assert_eq!(top(&made.out()), before);
+    let files = rows_of_sorted_files(&made.out());
+    assert!(files.len() > 3 && files.len() < rows.len(), "{files:?}");
+    assert!(files.iter().all(|it| *it <= most * 5 / 2), "{files:?}");
+    assert_eq!(files.iter().sum::<usize>(), rows.iter().sum::<usize>());
+    let hour = made.out().join("samples/date=2026-11-21/hour=14");
+    let first = ["compact-samples-2.parquet", "compact-samples-3.parquet"];
+    assert_eq!(names(&hour)[..2], first);
+    // What was compacted can be compacted once more, into a file for each hour.
+    let again = made.folder.path().join("again");
+    let mut command = Command::new(FLEET);
+    command.arg("compact").arg(made.out()).arg("-o").arg(&again);
+    let done = command.output().expect("it runs");
+    assert!(done.status.success(), "{}", told(&done));
+    assert_eq!(rows_of_sorted_files(&again).len(), 3);
+    assert_eq!(top(&again), before);
 }

@@ -36,6 +36,9 @@ struct Asked<'a> {
 }
 
 pub fn measure(setup: &Setup) -> Result<Vec<Row>, Sentence> {
+    if setup.is_once {
+        return Err("questions are asked of two loads: leave out --once".into());
+    }
     let (_, compact) = folders(setup, 2);
     if !compact.exists() {
         return Err("questions are about what `volume` has written".into());

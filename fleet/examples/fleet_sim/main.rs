@@ -45,9 +45,12 @@ struct Words {
     small: bool,
     #[arg(long, default_value_t = 7)]
     seed: u64,
-    /// How many hosts' hour is written; then twice as many
+    /// How many hosts' hour is written; then twice as many, unless --once
     #[arg(long, default_value_t = 50)]
     hosts: u32,
+    /// Write that many hosts' hour only, as for a fleet that is written in one go
+    #[arg(long)]
+    once: bool,
     /// How often each question is asked
     #[arg(long, default_value_t = 200)]
     runs: usize,
@@ -87,6 +90,7 @@ struct Setup {
     is_small: bool,
     seed: u64,
     hosts: u32,
+    is_once: bool,
     runs: usize,
     pushing: u32,
     minutes: u32,
@@ -170,6 +174,7 @@ fn run(words: Words) -> Result<Vec<Row>, Sentence> {
         is_small: words.small,
         seed: words.seed,
         hosts: if words.small { 3 } else { words.hosts },
+        is_once: words.once,
         runs: if words.small { 1 } else { words.runs },
         pushing: words.pushing,
         minutes: words.minutes,

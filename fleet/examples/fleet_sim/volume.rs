@@ -30,7 +30,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Row>, Sentence> {
     let simulation = Simulation::new(&setup.recorded, setup.fleet());
     let mut rows = Vec::new();
     let (mut seconds, mut rates) = (Vec::new(), Vec::new());
-    for times in [1, 2] {
+    for times in [1, 2].into_iter().take(if setup.is_once { 1 } else { 2 }) {
         let hosts = setup.hosts * times;
         let (dir, compact) = folders(setup, times);
         let written = writing::write(&simulation, &dir, 0..hosts)?;
@@ -68,7 +68,10 @@ pub fn measure(setup: &Setup) -> Result<Vec<Row>, Sentence> {
         });
     }
     for (what, figures) in [("writing", seconds), ("compacting", rates)] {
-        let change = figures[1] / figures[0] - 1.0;
+        let [first, second] = figures[..] else {
+            continue;
+        };
+        let change = second / first - 1.0;
         rows.push(Row {
             what: format!("{what} twice as much, for each host"),
             load: format!("{} and {} hosts", setup.hosts, setup.hosts * 2),

@@ -48,6 +48,9 @@ pub struct Written {
 pub struct Compact {
     #[command(flatten)]
     written: Written,
+    /// Of about how many rows of samples a file is made: of an hour with more, several files are made
+    #[arg(long, value_name = "ROWS", default_value_t = ROWS_PER_FILE, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "in_place")]
+    rows_per_file: u64,
     /// Of object storage: put each hour and each day into one object in the place of many, while others write and
     /// ask; only days that are in the time as a whole
     #[arg(long, conflicts_with = "output")]
@@ -58,36 +61,51 @@ pub struct Compact {
 /// but has the list of all in memory several times.
 const AT_ONCE: u32 = 20_000;
 
+/// Default of the number of rows of a file of samples: a longer one would not be read faster.
+const ROWS_PER_FILE: u64 = 8_000_000;
+
 /// Maximum number of files of a table and a day: those of forty thousand hosts. Only their names are
 /// in memory together.
 const FILES_OF_DAY_MAX: usize = 4_000_000;
 
-/// A derived table: its source and its name.
+/// A derived table: its name, and the statement that makes it.
 #[derive(Debug, Clone, Copy)]
 struct Made {
     table: &'static str,
     text: &'static str,
+    /// The statement of all steps but the last one, if that is another one (see `steps`).
+    between: Option<&'static str>,
 }
 
 const SAMPLES: Made = Made {
     table: "samples",
     text: include_str!("../../sql/compact_samples.sql"),
+    between: None,
 };
 const STACKS: Made = Made {
     table: "stacks",
     text: include_str!("../../sql/compact_stacks.sql"),
+    between: Some(include_str!("../../sql/compact_all_stacks.sql")),
 };
 const FRAMES: Made = Made {
     table: "frames",
     text: include_str!("../../sql/compact_frames.sql"),
+    between: Some(include_str!("../../sql/compact_all_frames.sql")),
+};
+/// The same frames where the table of stacks has no others than those of the samples.
+const FRAMES_OF_STACKS: Made = Made {
+    text: include_str!("../../sql/compact_frames_of_stacks.sql"),
+    ..FRAMES
 };
 const HOSTS: Made = Made {
     table: "hosts",
     text: include_str!("../../sql/compact_hosts.sql"),
+    between: None,
 };
 const ROLLUP: Made = Made {
     table: "rollup_h",
     text: include_str!("../../sql/rollup.sql"),
+    between: None,
 };
 
 impl Made {
@@ -98,14 +116,13 @@ impl Made {
             .finish()
     }
 
-    /// Returns the name of the file.
-    fn file_name(&self) -> String {
-        format!("compact-{}.parquet", self.table)
-    }
-
-    /// Returns the statement that writes the rows of a time range into a file.
-    fn write(&self, dialect: &dyn Dialect, span: Span, place: &str) -> String {
-        dialect.write(&self.rows(dialect, span), self.table, place)
+    /// Returns the name of a file in a folder that has `before` others.
+    fn file_name(&self, before: u64) -> String {
+        let table = self.table;
+        match before {
+            0 => format!("compact-{table}.parquet"),
+            _ => format!("compact-{table}-{}.parquet", before + 1),
+        }
     }
 }
 
@@ -121,7 +138,7 @@ fn condition(span: Span) -> String {
     }
 }
 
-/// Rewrites the samples, one file for each hour.
+/// Rewrites the samples, one file for each hour, or several if it has many rows.
 pub fn compact(compact: &Compact) -> Result<(), Failure> {
     let written = &compact.written;
     let span = written.source.span()?;
@@ -132,7 +149,6 @@ pub fn compact(compact: &Compact) -> Result<(), Failure> {
         return written.in_place(span);
     }
     written.each_day(span, |day, read| {
-        let date = format!("date={}", dates::date_and_hour(day.begin_ms).0);
         let mut counts = Counts::default();
         for hour in 0..24 {
             let begin = day.begin_ms + hour * HOUR_MS;
@@ -144,34 +160,38 @@ pub fn compact(compact: &Compact) -> Result<(), Failure> {
             if samples.files.is_empty() {
                 continue;
             }
-            let folder = day.out.join(SAMPLES.table).join(&date);
+            let folder = day.out.join(SAMPLES.table).join(day.folder());
             let folder = folder.join(format!("hour={hour:02}"));
-            let rows = day.steps.write(&SAMPLES, &samples, &[], of_hour, &folder)?;
+            let mut counts_of_hour = Counts::default();
+            for part in samples.parts(1, usize::MAX, compact.rows_per_file) {
+                let file = SAMPLES.file_name(counts_of_hour.files);
+                let rows = day
+                    .steps
+                    .write(&SAMPLES, part, &[], of_hour, &folder.join(file))?;
+                counts_of_hour += Counts {
+                    rows,
+                    files: u64::from(rows > 0),
+                    samples: rows,
+                };
+            }
+            counts += counts_of_hour;
             read.add(&samples);
-            counts += Counts {
-                rows,
-                files: u64::from(rows > 0),
-                samples: rows,
-            };
         }
         if counts.rows == 0 {
             return Ok(counts);
         }
-        // What stacks are kept for is asked of the samples that were written, which are few files.
+        // Stacks are kept for the samples that were written, and frames for the stacks.
         let out = Place::Folder(day.out.into());
-        let mut written = vec![Table::look(&out, SAMPLES.table, day.span, FILES_MAX)?];
-        for made in [STACKS, FRAMES, HOSTS] {
-            let table = day.table(made.table, day.span)?;
-            if table.files.is_empty() {
-                return Err(engine::nothing(day.place, made.table, day.span));
-            }
-            let folder = day.out.join(made.table).join(&date);
-            day.steps
-                .write(&made, &table, &written, day.span, &folder)?;
-            if made.table == STACKS.table {
-                written.push(Table::look(&out, made.table, day.span, FILES_MAX)?);
-            }
-        }
+        let samples = Table::look(&out, SAMPLES.table, day.span, FILES_MAX)?;
+        let stacks = day.write(&STACKS, &[samples])?.ok_or_else(|| {
+            Failure::failed(format!(
+                "{} has none of the stacks of its samples of {}: copy the whole folder",
+                day.place.name(),
+                day.folder()
+            ))
+        })?;
+        day.write(&FRAMES_OF_STACKS, &[stacks])?;
+        day.write(&HOSTS, &[])?;
         Ok(counts)
     })
 }
@@ -187,10 +207,11 @@ pub fn rollup(written: &Written) -> Result<(), Failure> {
         if samples.files.is_empty() {
             return Ok(Counts::default());
         }
-        let date = dates::date_and_hour(day.begin_ms).0;
-        let folder = day.out.join(ROLLUP.table).join(format!("date={date}"));
+        let folder = day.out.join(ROLLUP.table).join(day.folder());
         let engine = day.steps.engine(vec![samples.clone()])?;
-        let rows = steps::write(&engine, &ROLLUP, day.span, &folder)?;
+        let statement = ROLLUP.rows(&crate::sql::DataFusion, day.span);
+        let file = folder.join(ROLLUP.file_name(0));
+        let rows = steps::write(&engine, ROLLUP.table, &statement, &file)?;
         let count = format!(
             "SELECT count(*) AS counted FROM samples WHERE {}",
             condition(day.span)
@@ -225,7 +246,10 @@ impl Written {
                 Failure::usage("the folder's name is not UTF-8, and cannot stand in SQL")
             })?;
         crate::sql::check(out)?;
-        let statement = |it: &Made| it.write(dialect, span, &format!("{out}/{}", it.table));
+        let statement = |it: &Made| {
+            let place = format!("{out}/{}", it.table);
+            dialect.write(&it.rows(dialect, span), it.table, &place)
+        };
         let statements: Vec<String> = made.iter().map(statement).collect();
         super::print_statements(&self.source, &statements)
     }
@@ -332,6 +356,25 @@ struct Day<'a> {
 }
 
 impl Day<'_> {
+    /// Writes the day's file of a table, with those of its rows that belong to `others`. Returns the new
+    /// table, or `None` if it has no rows.
+    fn write(&self, made: &Made, others: &[Table]) -> Result<Option<Table>, Failure> {
+        let table = self.table(made.table, self.span)?;
+        if table.files.is_empty() {
+            return Err(engine::nothing(self.place, made.table, self.span));
+        }
+        let folder = self.out.join(made.table).join(self.folder());
+        let file = folder.join(made.file_name(0));
+        let rows = self.steps.write(made, table, others, self.span, &file)?;
+        let new = || Table::of_files(&Place::Folder(self.out.into()), made.table, vec![file]);
+        (rows > 0).then(new).transpose()
+    }
+
+    /// Returns the name of the day's folder.
+    fn folder(&self) -> String {
+        format!("date={}", dates::date_and_hour(self.begin_ms).0)
+    }
+
     /// Lists the files of a table, however many there are.
     fn table(&self, name: &'static str, span: Span) -> Result<Table, Failure> {
         Table::look(self.place, name, span, FILES_OF_DAY_MAX)

@@ -1,6 +1,7 @@
 //! Runs DataFusion in this process, on files of a folder or a bucket. Its memory is limited: what sorts and
 //! groups need beyond that goes to files in the folder for temporary files.
 
+use super::any_value;
 use super::files::{Folder, Table};
 use super::place::Place;
 use super::{ANSWER_BYTES_MAX, Engine, too_long};
@@ -8,6 +9,7 @@ use crate::bucket::{Asks, KnownStore, Trouble};
 use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
 use crate::rows::{Cell, Rows};
+use crate::sinks::parquet::SORTED_BY;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
@@ -18,16 +20,19 @@ use datafusion::datasource::listing::{
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{SessionConfig, SessionContext, col};
 use futures_util::StreamExt as _;
 use object_store::ObjectMeta;
 use object_store::local::LocalFileSystem;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 use tokio::runtime::Runtime;
+
+/// Maximum number of threads that read files.
+const BLOCKING_THREADS: usize = 8;
 
 /// The limits of a run.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +45,7 @@ pub struct Bounds {
 
 /// The engine, and the tables that it has.
 pub struct Embedded {
-    runtime: Runtime,
+    runtime: &'static Runtime,
     context: SessionContext,
     bounds: Bounds,
     /// The folder or bucket that is read, as it is shown.
@@ -59,14 +64,13 @@ impl Embedded {
                 sample_rows, bounds.rows_max,
             )));
         }
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(cpus)
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("cannot start threads: {error}")))?;
+        let runtime = runtime()?;
+        let cpus = cpus();
+        // Files that are merged are read side by side, each in its own partition.
+        let merged = folder.tables.iter().filter(|it| it.is_merged);
+        let parts = merged.map(|it| it.files.len()).max().unwrap_or(cpus);
         let config = SessionConfig::new()
-            .with_target_partitions(cpus)
+            .with_target_partitions(parts)
             // With statistics the ends of all files would be read once more, before the query is
             // known.
             .with_collect_statistics(false)
@@ -83,6 +87,7 @@ impl Embedded {
         let root = ListingTableUrl::parse("file:///")
             .map_err(|error| Failure::failed(format!("cannot start the engine: {error}")))?;
         context.register_object_store(root.object_store().as_ref(), Arc::clone(&files) as _);
+        context.register_udaf(any_value::function());
         for table in &folder.tables {
             register(&context, table, &files)?;
         }
@@ -143,6 +148,26 @@ impl Embedded {
         let first = text.lines().next().unwrap_or_default();
         Failure::failed(format!("the engine fails: {}", safe(first)))
     }
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the threads of all engines. Memory that threads have given back is theirs again: new threads
+/// for each engine would need more with each.
+fn runtime() -> Result<&'static Runtime, Failure> {
+    static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
+    let begin = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(cpus())
+            // These threads read files. Files that are merged would have one each otherwise.
+            .max_blocking_threads(BLOCKING_THREADS)
+            .enable_all()
+            .build()
+    };
+    let runtime = RUNTIME.get_or_init(begin).as_ref();
+    runtime.map_err(|error| Failure::failed(format!("cannot start threads: {error}")))
 }
 
 impl Engine for Embedded {
@@ -210,7 +235,11 @@ fn register(context: &SessionContext, table: &Table, local: &KnownStore) -> Resu
     }
     let format =
         ParquetFormat::default().with_options(context.state().default_table_options().parquet);
-    let options = ListingOptions::new(Arc::new(format));
+    let mut options = ListingOptions::new(Arc::new(format));
+    if table.is_merged {
+        let order = SORTED_BY.map(|it| col(it).sort(true, false));
+        options = options.with_file_sort_order(vec![order.into()]);
+    }
     let config = ListingTableConfig::new_with_multi_paths(urls)
         .with_listing_options(options)
         .with_schema(Arc::clone(&table.schema));

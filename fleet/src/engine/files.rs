@@ -3,11 +3,12 @@
 //! of each file, which lists its columns, is read first.
 
 use super::Place;
-use crate::bucket::{Bucket, End};
+use crate::bucket::{self, Bucket};
 use crate::failure::{Failure, safe};
 use crate::interrupt;
+use crate::sinks::parquet::SORTED_BY;
 use ::parquet::errors::ParquetError;
-use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, SortingColumn};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -38,8 +39,19 @@ pub struct Table {
     /// Where the files are.
     pub place: Place,
     pub files: Vec<PathBuf>,
-    /// Number of rows of each file.
-    rows: Vec<u64>,
+    /// What the end of each file tells.
+    ends: Vec<End>,
+    /// Whether the engine merges the files by [`SORTED_BY`], for which each must be sorted, instead of
+    /// sorting all rows.
+    pub is_merged: bool,
+}
+
+/// What the end of a file tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct End {
+    rows: u64,
+    /// Whether its rows are sorted by [`SORTED_BY`].
+    is_sorted: bool,
 }
 
 /// The tables of a folder.
@@ -66,7 +78,7 @@ impl Folder {
     /// Returns the number of rows of samples.
     pub fn sample_rows(&self) -> u64 {
         let tables = self.tables.iter().filter(|it| it.name == "samples");
-        tables.flat_map(|it| &it.rows).sum()
+        tables.flat_map(Table::rows).map(|it| it.1).sum()
     }
 }
 
@@ -90,7 +102,7 @@ impl Table {
     ) -> Result<Self, Failure> {
         let found = columns().into_iter().find(|(table, _)| *table == name);
         let (name, columns) = found.expect("a table of ours");
-        let rows = match place {
+        let ends = match place {
             Place::Folder(_) => {
                 let checked = files.iter().map(|file| {
                     interrupt::check()?;
@@ -105,26 +117,51 @@ impl Table {
             schema: Arc::new(Schema::new(columns)),
             place: place.clone(),
             files,
-            rows,
+            ends,
+            is_merged: false,
         })
     }
 
-    /// Iterates over parts of the table, each with `files_max` of its files at most.
-    pub fn parts(&self, files_max: usize) -> impl Iterator<Item = Self> {
-        let files = self.files.chunks(files_max);
-        let parts = files.zip(self.rows.chunks(files_max));
-        parts.map(|(files, rows)| Self {
-            name: self.name,
-            schema: Arc::clone(&self.schema),
-            place: self.place.clone(),
-            files: files.to_vec(),
-            rows: rows.to_vec(),
-        })
+    /// Whether the rows of each file are sorted by [`SORTED_BY`].
+    pub fn is_sorted(&self) -> bool {
+        self.ends.iter().all(|it| it.is_sorted)
+    }
+
+    /// Divides the table into parts, each with at most `rows_max` rows in at most `files_max` files. A
+    /// file is never divided, and a part has `files_min` files however many rows they have; only the
+    /// last part may have fewer.
+    pub fn parts(&self, files_min: usize, files_max: usize, rows_max: u64) -> Vec<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let mut rows_of_part = 0;
+        for (file, end) in self.files.iter().zip(&self.ends) {
+            let part = parts.last_mut().filter(|it| {
+                let is_short = rows_of_part + end.rows <= rows_max || it.files.len() < files_min;
+                is_short && it.files.len() < files_max
+            });
+            match part {
+                Some(part) => {
+                    part.files.push(file.clone());
+                    part.ends.push(*end);
+                    rows_of_part += end.rows;
+                }
+                None => {
+                    parts.push(Self {
+                        files: vec![file.clone()],
+                        ends: vec![*end],
+                        schema: Arc::clone(&self.schema),
+                        place: self.place.clone(),
+                        ..*self
+                    });
+                    rows_of_part = end.rows;
+                }
+            }
+        }
+        parts
     }
 
     /// Iterates over the files, and the number of rows of each.
     pub fn rows(&self) -> impl Iterator<Item = (&PathBuf, u64)> {
-        self.files.iter().zip(self.rows.iter().copied())
+        self.files.iter().zip(self.ends.iter().map(|it| it.rows))
     }
 }
 
@@ -302,8 +339,8 @@ fn dates(place: &Place, table: &str) -> Result<Vec<String>, Failure> {
     Ok(dates)
 }
 
-/// Reads the end of a file and checks that it has the columns. Returns the number of its rows.
-fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
+/// Reads the end of a file and checks that it has the columns.
+fn check(path: &Path, columns: &[Field]) -> Result<End, Failure> {
     let name = crate::failure::shown(path);
     let told = fs::metadata(path)
         .map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
@@ -318,22 +355,21 @@ fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
     fit(&name, &metadata, columns)
 }
 
-/// Reads the ends of objects and checks that they have the columns. Returns the number of rows of
-/// each.
+/// Reads the ends of objects and checks that they have the columns.
 fn check_objects(
     bucket: &Bucket,
     keys: &[PathBuf],
     columns: &[Field],
-) -> Result<Vec<u64>, Failure> {
+) -> Result<Vec<End>, Failure> {
     bucket.ends(keys, END_BYTES, |key, end, size| {
         let name = bucket.shown(key);
         let mut reader = ParquetMetaDataReader::new();
         match reader.try_parse_sized(end, size) {
-            Err(ParquetError::NeedMoreData(bytes)) => return Ok(End::Longer(bytes as u64)),
+            Err(ParquetError::NeedMoreData(bytes)) => return Ok(bucket::End::Longer(bytes as u64)),
             parsed => parsed.map_err(|error| damaged(&name, &error))?,
         }
         let metadata = reader.finish().map_err(|error| damaged(&name, &error))?;
-        fit(&name, &metadata, columns).map(End::Read)
+        fit(&name, &metadata, columns).map(bucket::End::Read)
     })
 }
 
@@ -344,8 +380,8 @@ fn damaged(name: &str, error: &ParquetError) -> Failure {
     ))
 }
 
-/// Checks that a file has the columns. Returns the number of its rows.
-fn fit(name: &str, metadata: &ParquetMetaData, columns: &[Field]) -> Result<u64, Failure> {
+/// Checks that a file has the columns.
+fn fit(name: &str, metadata: &ParquetMetaData, columns: &[Field]) -> Result<End, Failure> {
     let description = metadata.file_metadata().schema_descr();
     for column in columns {
         let roots = description.root_schema().get_fields();
@@ -372,9 +408,74 @@ fn fit(name: &str, metadata: &ParquetMetaData, columns: &[Field]) -> Result<u64,
             )));
         }
     }
-    Ok(metadata.file_metadata().num_rows().max(0) as u64)
+    if !has_places(metadata) {
+        let why = ParquetError::General("a column has a place before the file".into());
+        return Err(damaged(name, &why));
+    }
+    Ok(End {
+        rows: metadata.file_metadata().num_rows().max(0) as u64,
+        is_sorted: is_sorted(metadata),
+    })
+}
+
+/// Whether the places of all columns are numbers from 0 on: the engine's reader panics at others.
+fn has_places(metadata: &ParquetMetaData) -> bool {
+    let columns = metadata.row_groups().iter().flat_map(|it| it.columns());
+    columns.into_iter().all(|it| {
+        let begin = it.dictionary_page_offset().unwrap_or(it.data_page_offset());
+        begin >= 0 && it.compressed_size() >= 0
+    })
+}
+
+/// Whether the rows of a file are sorted by [`SORTED_BY`], which its writer has to say: files from
+/// versions that did not are sorted by other columns.
+fn is_sorted(metadata: &ParquetMetaData) -> bool {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let sorted_by = SORTED_BY.map(|name| columns.iter().position(|it| it.name() == name));
+    metadata.row_groups().iter().all(|group| {
+        group.sorting_columns().is_some_and(|sorting| {
+            let is_rising = |it: &SortingColumn| !it.descending && !it.nulls_first;
+            let indices = sorting.iter().map(|it| usize::try_from(it.column_idx).ok());
+            sorting.iter().all(is_rising) && indices.eq(sorted_by)
+        })
+    })
 }
 
 fn is_bytes(column: &::parquet::schema::types::Type) -> bool {
     column.get_physical_type() == ::parquet::basic::Type::BYTE_ARRAY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_as_many_files_and_rows_as_they_may() {
+        let end = |rows| End {
+            rows,
+            is_sorted: true,
+        };
+        let table = Table {
+            name: "samples",
+            schema: Arc::new(Schema::empty()),
+            place: Place::Folder(PathBuf::new()),
+            files: (0..6).map(|it| PathBuf::from(it.to_string())).collect(),
+            ends: [5, 5, 20, 1, 1, 1].map(end).into(),
+            is_merged: false,
+        };
+        let parts = |files_min, files_max, rows_max| -> Vec<Vec<u64>> {
+            let parts = table.parts(files_min, files_max, rows_max);
+            let files: Vec<&PathBuf> = parts.iter().flat_map(|it| &it.files).collect();
+            assert_eq!(files, table.files.iter().collect::<Vec<_>>());
+            parts
+                .iter()
+                .map(|it| it.rows().map(|it| it.1).collect())
+                .collect()
+        };
+        assert_eq!(parts(1, 9, 100), [[5, 5, 20, 1, 1, 1]]);
+        assert_eq!(parts(1, 4, 100), [vec![5, 5, 20, 1], vec![1, 1]]);
+        assert_eq!(parts(1, 9, 10), [vec![5, 5], vec![20], vec![1, 1, 1]]);
+        assert_eq!(parts(2, 9, 4), [vec![5, 5], vec![20, 1], vec![1, 1]]);
+        assert_eq!(parts(1, 9, 4), [vec![5], vec![5], vec![20], vec![1, 1, 1]]);
+    }
 }

@@ -1,6 +1,6 @@
 //! A host of a simulated fleet, and its windows.
 
-use super::{DOWN, SKEWED, Simulation, VERSIONS, cumulative, draw};
+use super::{DOWN, SKEWED, Simulation, VERSIONS, Weights};
 use crate::generate::Random;
 use crate::window::{Host, Service, Stack, Window};
 
@@ -43,8 +43,8 @@ struct HostService {
     index: usize,
     /// Its part of the host's samples.
     share: f64,
-    /// Cumulative weights of its stacks.
-    weights: Vec<f64>,
+    /// Weights of its stacks.
+    weights: Weights,
 }
 
 impl<'a> SimulatedHost<'a> {
@@ -139,7 +139,7 @@ impl<'a> SimulatedHost<'a> {
             let stack = if is_planted && !planted_stacks.is_empty() {
                 planted_stacks[(self.random.unit() * planted_stacks.len() as f64) as usize]
             } else {
-                draw(&service.weights, &mut self.random)
+                service.weights.draw(&mut self.random)
             };
             counts[stack] += 1;
         }
@@ -154,13 +154,13 @@ fn services(simulation: &Simulation, random: &mut Random) -> Vec<HostService> {
     let count = simulation.fleet.services.min(all.len());
     let mut services: Vec<HostService> = Vec::new();
     while services.len() < count {
-        let index = draw(&simulation.popularity, random);
+        let index = simulation.popularity.draw(random);
         if services.iter().any(|it| it.index == index) {
             continue;
         }
         let weights = simulation.fleet.weighting.weights(&all[index]).into_iter();
         let weights = weights.map(|it| it * (HOSTS_DIFFER * random.normal()).exp());
-        let weights = cumulative(weights);
+        let weights = Weights::new(weights);
         services.push(HostService {
             index,
             share: 0.2 + random.unit(),

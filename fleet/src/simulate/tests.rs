@@ -97,3 +97,25 @@ fn some_hosts_are_down_and_some_have_a_wrong_clock() {
     assert!((10..35).contains(&down), "{down}");
     assert!((3..22).contains(&skewed), "{skewed}");
 }
+
+#[test]
+fn an_index_is_drawn_by_its_weight() {
+    let heavy = (1..=1000).map(|place| 1.0 / f64::from(place));
+    let some_are_nothing = [0.0, 2.0, 0.0, 0.0, 1.0, 0.0].into_iter();
+    let all: [Vec<f64>; 4] = [
+        heavy.clone().collect(),
+        heavy.rev().collect(),
+        some_are_nothing.collect(),
+        vec![3.0],
+    ];
+    for weights in all {
+        let weights = Weights::new(weights.into_iter());
+        let sum = weights.sums.last().unwrap();
+        for part in 0..100_000 {
+            let part = f64::from(part) / 1e5;
+            let index = weights.sums.partition_point(|end| *end <= part * sum);
+            assert_eq!(weights.at(part), index);
+        }
+        assert!(weights.at(1.0) < weights.len());
+    }
+}

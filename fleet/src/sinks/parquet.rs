@@ -22,6 +22,7 @@ use crate::window::Window;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
+use ::parquet::file::metadata::SortingColumn;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::schema::types::ColumnPath;
 use arrow::array::RecordBatch;
@@ -30,8 +31,11 @@ use std::path::{Path, PathBuf};
 pub use known::Known;
 pub use target::{Target, Unwritten};
 
+/// The columns by which samples are sorted, here and by `compact`.
+pub const SORTED_BY: [&str; 5] = ["service", "version", "stack_id", "host", "begin_ms"];
+
 /// Level of compression: a higher one costs more time than it saves bytes.
-const ZSTD_LEVEL: i32 = 9;
+const ZSTD_LEVEL: i32 = 7;
 
 /// Columns that have no dictionary, of each table. Values that are nearly all different are smaller
 /// without one, as zstd then finds runs that are equal; numbers that mostly rise are smallest as
@@ -125,6 +129,17 @@ fn encode(table: &str, batch: &RecordBatch) -> ::parquet::errors::Result<Vec<u8>
         properties = properties
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, *encoding);
+    }
+    if table == "samples" {
+        // `compact` merges files whose ends say that their rows are sorted.
+        let schema = batch.schema();
+        let column = |name: &str| SortingColumn {
+            column_idx: schema.index_of(name).map_or(-1, |it| it as i32),
+            descending: false,
+            nulls_first: false,
+        };
+        let columns = SORTED_BY.map(column).into();
+        properties = properties.set_sorting_columns(Some(columns));
     }
     // Arrow's own description of the columns has nothing that Parquet's has not, and is longer than it.
     let options = ArrowWriterOptions::new()

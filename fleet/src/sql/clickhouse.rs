@@ -20,6 +20,11 @@ impl Dialect for ClickHouse {
         "arrayJoin(frames)"
     }
 
+    // Old servers know no other name.
+    fn any(&self) -> &'static str {
+        "any"
+    }
+
     fn write(&self, rows: &str, table: &str, _place: &str) -> String {
         format!("INSERT INTO {table}\n{rows}")
     }

@@ -120,6 +120,33 @@ class Case(unittest.TestCase):
         known = duckdb_on(self.dir)
         for statement, same in zip(statements(*sides, "--engine", engine)[-4:], statements(*sides, "--engine", "duckdb")[-4:]):
             self.check_same(ask(statement), known.sql(same).fetchall())
+        self.check_derived(engine, ask)
+
+    # What is compared of each table that `compact` and `rollup` write.
+    SUMS = {
+        "stacks": "count(*), sum(stack_id), sum({length}(frames))",
+        "frames": "count(*), sum(frame_id), sum(line), sum(case when function = '' then 0 else 1 end)",
+        "hosts": "count(*), sum(recorded_ms)",
+        "samples": "count(*), sum(stack_id), sum(value)",
+        "rollup_h": "count(*), sum(stack_id), sum(counted), sum(hosts), sum(amount), sum(squares)",
+    }
+
+    def check_derived(self, engine, ask):
+        """What `compact` and `rollup` would write with another engine against what they write with the embedded one."""
+        known = duckdb.connect()
+        length = {"duckdb": "len", "spark": "size"}.get(engine, "length")
+        for task, tables in (("compact", ["stacks", "frames", "hosts", "samples"]), ("rollup", ["rollup_h"])):
+            printed = statements(task, self.dir, "-o", "/there", "--engine", engine)[-len(tables):]
+            with tempfile.TemporaryDirectory() as folder:
+                run(task, self.dir, "-o", f"{folder}/out")
+                for table, statement in zip(tables, printed, strict=True):
+                    with self.subTest(table):
+                        # From the first SELECT up to where the rows go, which DuckDB says at the end.
+                        rows = statement[statement.index("SELECT"):].split("\n) TO '")[0]
+                        found = ask(f"SELECT {self.SUMS[table].format(length=length)} FROM (\n{rows}\n) t")
+                        sums = self.SUMS[table].format(length="len")
+                        files = f"read_parquet('{folder}/out/{table}/**/*.parquet')"
+                        self.check_same(found, known.sql(f"SELECT {sums} FROM {files}").fetchall())
 
 
 def duckdb_on(folder):

@@ -20,12 +20,12 @@ const DAY_MS: i64 = super::DAY_MS;
 
 /// Each stack once. In place, all stacks of a day are kept: samples that need them may come later.
 const STACKS: Made = Made {
-    table: "stacks",
     text: include_str!("../../../sql/compact_all_stacks.sql"),
+    ..super::STACKS
 };
 const FRAMES: Made = Made {
-    table: "frames",
     text: include_str!("../../../sql/compact_all_frames.sql"),
+    ..super::FRAMES
 };
 
 /// Compacts all folders of the days that are in a time range as a whole.
@@ -155,17 +155,16 @@ impl Work<'_> {
         let keys = names.iter().map(|name| folder.join(name)).collect();
         let table = Table::of_files(self.place, made.table, keys)?;
         let before: u64 = table.rows().map(|it| it.1).sum();
-        let part = self.part.join(made.table);
+        let written = self.part.join(made.table).join(made.file_name(0));
         let rows = self
             .steps
-            .write(made, &table, &[], Span::default(), &part)?;
+            .write(made, table, &[], Span::default(), &written)?;
         if matches!(made.table, "samples" | "hosts") && rows != before {
             return Err(Failure::failed(format!(
                 "{} has {before} rows, and {rows} of them were read: nothing is replaced",
                 self.bucket.shown(folder)
             )));
         }
-        let written = part.join(made.file_name());
         self.bucket
             .put_file(&folder.join(file), &written)
             .map_err(|trouble| trouble.failure(&self.bucket.shown(folder)))?;

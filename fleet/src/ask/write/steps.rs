@@ -1,16 +1,22 @@
-//! Writes a table from many files. The engine cannot read hundreds of thousands of files at once: so
-//! some are made one at a time, and then these are made one, until there is a single file.
+//! Writes a table from many files. The engine cannot read hundreds of thousands of files at once, nor
+//! have all of their rows in memory. So the files are divided into parts, and a step makes one file of
+//! each part. The next step does the same with these files, until a single one is left.
 //!
 //! ```text
 //! 960,000 files ── 20,000 at a time ─► 48 files ─► one file
 //! ```
 //!
-//! That works for statements that give the same when they are asked of their own results: rows that
-//! are ordered, distinct rows, and the greatest of several names.
+//! Statements of steps are such that it does not matter how often rows went through them: they sort
+//! rows, keep one row of several with the same number, or take the greatest of several names. The
+//! last step can also leave out rows that no other table refers to.
+//!
+//! Files of samples are sorted. If all files of a step are, the engine merges them, for which it needs
+//! a few thousand rows of each file in memory, and no temporary files.
 
 use super::Made;
 use crate::engine::{Bounds, Embedded, Engine as _, Folder, Place, Span, Table};
 use crate::failure::{Failure, shown};
+use crate::sql::{DataFusion, Dialect as _, Statement};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,12 +25,25 @@ use std::path::{Path, PathBuf};
 /// table.
 const BETWEEN: &str = ".steps";
 
+/// Maximum number of files that are merged at once.
+const MERGED_MAX: usize = 128;
+
+/// Memory of the engine for each file that is merged, and for each row that is read in a step if files
+/// are not merged: a stack has some 200 bytes.
+const MERGED_BYTES: usize = 4 << 20;
+const ROW_BYTES: usize = 256;
+
 /// Where and how steps are done.
 pub struct Steps<'a> {
     /// The folder that is being written.
     out: &'a Path,
     /// Maximum number of files that are read at once, two at least.
     at_once: usize,
+    /// Maximum number of files that are merged at once.
+    merged_max: usize,
+    /// Maximum number of rows that are read in a step if files are not merged. A step with only two
+    /// files may have more.
+    rows_max: u64,
     bounds: Bounds,
 }
 
@@ -33,6 +52,8 @@ impl<'a> Steps<'a> {
         Self {
             out,
             at_once,
+            merged_max: (bounds.memory_bytes / MERGED_BYTES).clamp(2, MERGED_MAX),
+            rows_max: (bounds.memory_bytes / ROW_BYTES) as u64,
             bounds,
         }
     }
@@ -42,67 +63,109 @@ impl<'a> Steps<'a> {
         Embedded::new(&Folder { tables }, self.bounds)
     }
 
-    /// Writes the file of a folder, from the files of a table and from `others`, which are read in
-    /// each step. Returns the number of its rows; no file is written if there are none.
+    /// Writes a file from the files of a table and from `others`, which are read in the last step.
+    /// Returns the number of its rows; no file is written if there are none.
     pub fn write(
         &self,
         made: &Made,
-        table: &Table,
+        mut table: Table,
         others: &[Table],
         span: Span,
-        folder: &Path,
+        file: &Path,
     ) -> Result<u64, Failure> {
         let between = self.out.join(BETWEEN);
-        let mut table = table.clone();
+        let folder = |level: u32| between.join(level.to_string());
         let mut level = 0;
-        while table.files.len() > self.at_once {
-            let mut files: Vec<PathBuf> = Vec::new();
-            for (number, part) in table.parts(self.at_once).enumerate() {
-                let place = between.join(format!("{level}-{number}"));
-                let engine = self.engine(together(part, others))?;
-                if write(&engine, made, span, &place)? > 0 {
-                    files.push(place.join(made.file_name()));
-                }
+        loop {
+            let mut parts = self.parts(&table);
+            let last = if parts.len() < 2 { parts.pop() } else { None };
+            if let Some(part) = last {
+                let tables = [&[part], others].concat();
+                let rows = self.step(made.table, tables, &made.rows(&DataFusion, span), file)?;
+                remove_folder(&between)?;
+                return Ok(rows);
             }
+            let files = self.write_parts(made, parts, span, &folder(level))?;
             if level > 0 {
-                // What the step before has written is no longer needed.
-                remove(&table.files);
+                remove_folder(&folder(level - 1))?;
             }
-            level += 1;
             if files.is_empty() {
                 // The files of an hour may have windows of the next one only. The engine takes no
                 // table without files.
-                fs::remove_dir_all(&between).map_err(|error| cannot_write(&between, &error))?;
+                remove_folder(&between)?;
                 return Ok(0);
             }
             table = Table::of_files(&Place::Folder(between.clone()), made.table, files)?;
+            level += 1;
         }
-        let engine = self.engine(together(table, others))?;
-        let rows = write(&engine, made, span, folder)?;
-        if level > 0 {
-            fs::remove_dir_all(&between).map_err(|error| cannot_write(&between, &error))?;
+    }
+
+    /// Divides a table into parts, each for a step. A part has two files at least: with fewer files
+    /// after each step there is a single one in the end.
+    fn parts(&self, table: &Table) -> Vec<Table> {
+        if table.is_sorted() {
+            table.parts(2, self.at_once.min(self.merged_max), u64::MAX)
+        } else {
+            table.parts(2, self.at_once, self.rows_max)
         }
-        Ok(rows)
+    }
+
+    /// Writes a file from each part, into a folder. Returns those that have rows.
+    fn write_parts(
+        &self,
+        made: &Made,
+        parts: Vec<Table>,
+        span: Span,
+        folder: &Path,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let statement = match made.between {
+            Some(text) => Statement::new(&DataFusion, text).finish(),
+            None => made.rows(&DataFusion, span),
+        };
+        let mut files = Vec::new();
+        for (number, part) in parts.into_iter().enumerate() {
+            let file = folder.join(format!("{number}.parquet"));
+            if self.step(made.table, vec![part], &statement, &file)? > 0 {
+                files.push(file);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Writes the rows of a statement to a file. The first table is the one that is divided into
+    /// parts; of the others all rows are read, which `--rows-max` does not limit: what was written
+    /// from parts is a result, and no question that someone waits for.
+    fn step(
+        &self,
+        name: &str,
+        mut tables: Vec<Table>,
+        statement: &str,
+        file: &Path,
+    ) -> Result<u64, Failure> {
+        if let Some(part) = tables.first_mut() {
+            part.is_merged = part.is_sorted();
+        }
+        let bounds = Bounds {
+            rows_max: u64::MAX,
+            ..self.bounds
+        };
+        let engine = Embedded::new(&Folder { tables }, bounds)?;
+        write(&engine, name, statement, file)
     }
 }
 
-/// Returns all tables of an engine.
-fn together(table: Table, others: &[Table]) -> Vec<Table> {
-    let mut tables = vec![table];
-    tables.extend_from_slice(others);
-    tables
-}
-
-/// Removes files between two steps. What cannot be removed now is removed with their folder.
-fn remove(files: &[PathBuf]) {
-    for file in files {
-        let _ = fs::remove_file(file);
+/// Removes a folder of files between two steps, if there is one.
+fn remove_folder(folder: &Path) -> Result<(), Failure> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(folder, &error)),
+        _ => Ok(()),
     }
 }
 
-/// Writes a file of a folder, which gets its name only when it is complete; no file if there are no
-/// rows. Returns the number of its rows.
-pub fn write(engine: &Embedded, made: &Made, span: Span, folder: &Path) -> Result<u64, Failure> {
+/// Writes the rows of a statement to a file, which gets its name only when it is complete; no file if
+/// there are no rows. Returns their number.
+pub fn write(engine: &Embedded, table: &str, statement: &str, file: &Path) -> Result<u64, Failure> {
+    let folder = file.parent().unwrap_or(Path::new("."));
     let failed = |error: io::Error| cannot_write(folder, &error);
     fs::create_dir_all(folder).map_err(failed)?;
     let part = folder.join(".compact.parquet");
@@ -116,9 +179,7 @@ pub fn write(engine: &Embedded, made: &Made, span: Span, folder: &Path) -> Resul
                 shown(&part)
             ))
         })?;
-    let dialect = crate::sql::DataFusion;
-    let statement = made.write(&dialect, span, place);
-    let answer = engine.rows(&statement)?;
+    let answer = engine.rows(&DataFusion.write(statement, table, place))?;
     let rows = answer.only()?.whole("count");
     if rows == 0 {
         // Without rows the engine makes an empty file, or none.
@@ -126,10 +187,121 @@ pub fn write(engine: &Embedded, made: &Made, span: Span, folder: &Path) -> Resul
         let _ = fs::remove_dir(folder);
         return Ok(0);
     }
-    fs::rename(&part, folder.join(made.file_name())).map_err(failed)?;
+    fs::rename(&part, file).map_err(failed)?;
     Ok(rows)
 }
 
 fn cannot_write(folder: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("cannot write into {}: {error}", shown(folder)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FRAMES_OF_STACKS, HOSTS, SAMPLES, STACKS};
+    use super::*;
+    use crate::generate::Fleet;
+    use crate::rows::Rows;
+    use tempfile::TempDir;
+
+    const BOUNDS: Bounds = Bounds {
+        memory_bytes: 256 << 20,
+        rows_max: 1_000_000,
+    };
+
+    /// A folder with the files of some hosts.
+    struct Written {
+        folder: TempDir,
+        place: Place,
+    }
+
+    impl Written {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let fleet = Fleet {
+                seed: 1,
+                hosts: 5,
+                windows: 40,
+                services: 2,
+                stacks: 30,
+                samples: 100,
+                versions: 2,
+                planted: 0.0,
+            };
+            fleet.write(folder.path()).unwrap();
+            let place = Place::Folder(folder.path().into());
+            Self { folder, place }
+        }
+
+        fn table(&self, name: &'static str) -> Table {
+            Table::look(&self.place, name, Span::default(), 1000).unwrap()
+        }
+
+        /// Writes a table in steps of so many files and rows. Returns its file.
+        fn write(
+            &self,
+            made: &Made,
+            table: Table,
+            others: &[Table],
+            (files_max, rows_max): (usize, u64),
+        ) -> Table {
+            let steps = Steps {
+                rows_max,
+                ..Steps::new(self.folder.path(), files_max, BOUNDS)
+            };
+            let file = self
+                .folder
+                .path()
+                .join(format!("{files_max}-{}.parquet", made.table));
+            let rows = steps.write(made, table, others, Span::default(), &file);
+            assert!(rows.unwrap() > 0);
+            assert!(!self.folder.path().join(BETWEEN).exists());
+            Table::of_files(&self.place, made.table, vec![file]).unwrap()
+        }
+    }
+
+    fn rows_of(table: &Table) -> Rows {
+        let name = table.name;
+        let tables = vec![table.clone()];
+        let engine = Embedded::new(&Folder { tables }, BOUNDS).unwrap();
+        engine.rows(&format!("SELECT * FROM {name}")).unwrap()
+    }
+
+    #[test]
+    fn many_steps_write_the_same_as_one() {
+        let written = Written::new();
+        let samples = written.table("samples");
+        let mut stacks = None;
+        for made in [SAMPLES, STACKS, FRAMES_OF_STACKS, HOSTS] {
+            let others: Vec<Table> = match made.table {
+                "stacks" => vec![samples.clone()],
+                "frames" => stacks.iter().cloned().collect(),
+                _ => Vec::new(),
+            };
+            let table = || written.table(made.table);
+            let once = written.write(&made, table(), &others, (1000, 1_000_000));
+            let few = written.write(&made, table(), &others, (3, 70));
+            assert_eq!(rows_of(&few), rows_of(&once), "{}", made.table);
+            if made.table == "stacks" {
+                stacks = Some(once);
+            }
+        }
+    }
+
+    #[test]
+    fn files_of_writers_that_did_not_sort_are_sorted() {
+        let written = Written::new();
+        let sorted = written.table("samples");
+        assert!(sorted.is_sorted());
+        let once = written.write(&SAMPLES, sorted.clone(), &[], (1000, 1_000_000));
+        let engine = Steps::new(written.folder.path(), 1000, BOUNDS).engine(vec![sorted]);
+        let file = written.folder.path().join("unsorted.parquet");
+        let statement = "SELECT * FROM samples ORDER BY begin_ms DESC";
+        write(&engine.unwrap(), "samples", statement, &file).unwrap();
+        let unsorted = Table::of_files(&written.place, "samples", vec![file]).unwrap();
+        assert!(!unsorted.is_sorted());
+        assert_ne!(rows_of(&unsorted), rows_of(&once));
+        let again = written.write(&SAMPLES, unsorted, &[], (2, 70));
+        assert!(again.is_sorted());
+        assert_eq!(rows_of(&again), rows_of(&once));
+    }
 }

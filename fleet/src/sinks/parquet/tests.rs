@@ -1,5 +1,7 @@
 use super::*;
 use crate::window::{Frame, Function, Host, Kind, Service, Stack, ids};
+use arrow::array::AsArray as _;
+use arrow::datatypes::{Int64Type, UInt64Type};
 use std::fs::{self, File};
 
 /// A window with a stack of one frame for each address.
@@ -131,4 +133,39 @@ fn what_was_not_written_or_is_gone_is_written_once_more() {
     fs::remove_file(written.path(day, "stacks", "2")).unwrap();
     written.write(day, "3", window(3, &[3], None)).unwrap();
     assert_eq!(written.rows(day, "3"), [1, 1]);
+}
+
+#[test]
+fn rows_are_sorted_whatever_their_containers_and_clocks() {
+    let windows = [1, 2].map(|number| {
+        let mut window = window(number, &[3, 1, 2], None);
+        // The clock was set back between them.
+        window.begin_ms = (3 - number as i64) * 60_000;
+        let first = window.services[0].clone();
+        for (name, version, container) in [
+            ("nginx", "", "b"),
+            ("nginx", "1", "c"),
+            ("nginx", "", "a"),
+            ("app", "2", ""),
+        ] {
+            window.services.push(Service {
+                name: name.into(),
+                version: version.into(),
+                container: container.into(),
+                ..first.clone()
+            });
+        }
+        window
+    });
+    let batch = tables::samples(&windows, &Labels::default()).unwrap();
+    assert_eq!(batch.num_rows(), 2 * 5 * 3);
+    let column = |name: &str| batch.column_by_name(name).unwrap();
+    let [service, version] = ["service", "version"].map(|it| column(it).as_string::<i32>());
+    let stack = column("stack_id").as_primitive::<UInt64Type>();
+    let begin = column("begin_ms").as_primitive::<Int64Type>();
+    let key = |row| {
+        let texts = [service, version].map(|it| it.value(row));
+        (texts, stack.value(row), begin.value(row))
+    };
+    assert!((0..batch.num_rows()).map(key).is_sorted());
 }
