@@ -30,9 +30,10 @@ pub fn measure(setup: &Setup) -> Result<Vec<Row>, Sentence> {
     let simulation = Simulation::new(&setup.recorded, setup.fleet());
     let mut rows = Vec::new();
     let (mut seconds, mut rates) = (Vec::new(), Vec::new());
-    for times in [1, 2].into_iter().take(if setup.is_once { 1 } else { 2 }) {
+    let loads: &[u32] = if setup.is_once { &[1] } else { &[1, 2] };
+    for times in loads {
         let hosts = setup.hosts * times;
-        let (dir, compact) = folders(setup, times);
+        let (dir, compact) = folders(setup, *times);
         let written = writing::write(&simulation, &dir, 0..hosts)?;
         // Hosts that are down are of the fleet.
         let of_host = written.writing.as_secs_f64() / f64::from(hosts);

@@ -187,7 +187,7 @@ pub fn compact(compact: &Compact) -> Result<(), Failure> {
             Failure::failed(format!(
                 "{} has none of the stacks of its samples of {}: copy the whole folder",
                 day.place.name(),
-                day.folder()
+                dates::date_and_hour(day.begin_ms).0
             ))
         })?;
         day.write(&FRAMES_OF_STACKS, &[stacks])?;
@@ -372,7 +372,7 @@ impl Day<'_> {
 
     /// Returns the name of the day's folder.
     fn folder(&self) -> String {
-        format!("date={}", dates::date_and_hour(self.begin_ms).0)
+        day_folder(self.begin_ms)
     }
 
     /// Lists the files of a table, however many there are.
@@ -418,6 +418,11 @@ impl Read {
         }
         self.last = samples.files.iter().cloned().collect();
     }
+}
+
+/// Returns the name of the folder of a day, of which the beginning is given.
+fn day_folder(begin_ms: i64) -> String {
+    format!("date={}", dates::date_and_hour(begin_ms).0)
 }
 
 /// Returns the days of which a folder may have samples.

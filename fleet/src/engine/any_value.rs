@@ -114,9 +114,7 @@ impl Values {
         }
         Ok(())
     }
-}
 
-impl Values {
     /// Returns the values at some places.
     fn at(&self, places: &[Place]) -> Result<ArrayRef> {
         let none = new_null_array(&self.kind, 1);
@@ -136,11 +134,7 @@ impl Values {
         for (row, place) in self.places.iter_mut().enumerate() {
             *place = place.map(|_| (0, row as u32));
         }
-        self.bytes = if rest.is_empty() {
-            0
-        } else {
-            rest.get_array_memory_size()
-        };
+        self.bytes = rest.get_array_memory_size();
         self.arrays = vec![rest];
         Ok(())
     }
@@ -154,8 +148,7 @@ impl GroupsAccumulator for Values {
         filter: Option<&BooleanArray>,
         groups_total: usize,
     ) -> Result<()> {
-        let is_counted =
-            |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+        let is_counted = |row: usize| filter.is_none_or(|filter| is_passed(filter, row));
         self.add(&values[0], groups, is_counted, groups_total)
     }
 
@@ -187,7 +180,7 @@ impl GroupsAccumulator for Values {
         let Some(filter) = filter else {
             return Ok(vec![Arc::clone(&values[0])]);
         };
-        let is_left_out = (0..filter.len()).map(|row| !(filter.is_valid(row) && filter.value(row)));
+        let is_left_out = (0..filter.len()).map(|row| !is_passed(filter, row));
         let is_left_out = BooleanArray::from(is_left_out.collect::<Vec<bool>>());
         Ok(vec![nullif(&values[0], &is_left_out)?])
     }
@@ -195,6 +188,11 @@ impl GroupsAccumulator for Values {
     fn size(&self) -> usize {
         self.bytes + self.places.capacity() * size_of::<Place>()
     }
+}
+
+/// Whether a filter lets a row through: NULL does not.
+fn is_passed(filter: &BooleanArray, row: usize) -> bool {
+    filter.is_valid(row) && filter.value(row)
 }
 
 /// The value of all rows, without GROUP BY.

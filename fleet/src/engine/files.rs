@@ -432,13 +432,17 @@ fn has_places(metadata: &ParquetMetaData) -> bool {
 fn is_sorted(metadata: &ParquetMetaData) -> bool {
     let columns = metadata.file_metadata().schema_descr().columns();
     let sorted_by = SORTED_BY.map(|name| columns.iter().position(|it| it.name() == name));
-    metadata.row_groups().iter().all(|group| {
-        group.sorting_columns().is_some_and(|sorting| {
-            let is_rising = |it: &SortingColumn| !it.descending && !it.nulls_first;
-            let indices = sorting.iter().map(|it| usize::try_from(it.column_idx).ok());
-            sorting.iter().all(is_rising) && indices.eq(sorted_by)
+    // Other tables do not have the columns.
+    let has_columns = sorted_by.iter().all(Option::is_some);
+    let is_rising = |it: &SortingColumn| !it.descending && !it.nulls_first;
+    let mut groups = metadata.row_groups().iter();
+    has_columns
+        && groups.all(|group| {
+            group.sorting_columns().is_some_and(|sorting| {
+                let indices = sorting.iter().map(|it| usize::try_from(it.column_idx).ok());
+                sorting.iter().all(is_rising) && indices.eq(sorted_by)
+            })
         })
-    })
 }
 
 fn is_bytes(column: &::parquet::schema::types::Type) -> bool {

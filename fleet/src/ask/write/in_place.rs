@@ -8,7 +8,6 @@
 use super::steps::Steps;
 use super::{Counts, FILES_OF_DAY_MAX, HOSTS, Made, SAMPLES};
 use crate::bucket::{Bucket, Compacted, Look, Trouble, file_of, new_run};
-use crate::dates;
 use crate::engine::{self, Place, Span, Table, is_parquet};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -55,7 +54,7 @@ pub fn run(place: &Place, span: Span, steps: &Steps, part: &Path) -> Result<(), 
     };
     let (mut made, mut others) = (Counts::default(), Counts::default());
     for begin_ms in days {
-        let date = format!("date={}", dates::date_and_hour(begin_ms).0);
+        let date = super::day_folder(begin_ms);
         for table in [FRAMES, STACKS, HOSTS] {
             others += work.folder(&table, &place.table(table.table).join(&date))?;
         }

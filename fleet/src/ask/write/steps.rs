@@ -28,9 +28,11 @@ const BETWEEN: &str = ".steps";
 /// Maximum number of files that are merged at once.
 const MERGED_MAX: usize = 128;
 
-/// Memory of the engine for each file that is merged, and for each row that is read in a step if files
-/// are not merged: a stack has some 200 bytes.
+/// Memory of the engine for each file that is merged.
 const MERGED_BYTES: usize = 4 << 20;
+
+/// Memory of the engine for each row that is read in a step if files are not merged. A stack has some
+/// 200 bytes.
 const ROW_BYTES: usize = 256;
 
 /// Where and how steps are done.
@@ -78,8 +80,9 @@ impl<'a> Steps<'a> {
         let mut level = 0;
         loop {
             let mut parts = self.parts(&table);
-            let last = if parts.len() < 2 { parts.pop() } else { None };
-            if let Some(part) = last {
+            if parts.len() < 2
+                && let Some(part) = parts.pop()
+            {
                 let tables = [&[part], others].concat();
                 let rows = self.step(made.table, tables, &made.rows(&DataFusion, span), file)?;
                 remove_folder(&between)?;
@@ -132,9 +135,8 @@ impl<'a> Steps<'a> {
         Ok(files)
     }
 
-    /// Writes the rows of a statement to a file. The first table is the one that is divided into
-    /// parts; of the others all rows are read, which `--rows-max` does not limit: what was written
-    /// from parts is a result, and no question that someone waits for.
+    /// Writes the rows of a statement to a file. The first table is the one that was divided into parts.
+    /// `--rows-max` does not apply: it limits questions, whose user waits for the answer.
     fn step(
         &self,
         name: &str,
@@ -236,7 +238,8 @@ mod tests {
             Table::look(&self.place, name, Span::default(), 1000).unwrap()
         }
 
-        /// Writes a table in steps of so many files and rows. Returns its file.
+        /// Writes a table in steps, each of which reads `files_max` files and `rows_max` rows at most.
+        /// Returns the table of the new file.
         fn write(
             &self,
             made: &Made,
