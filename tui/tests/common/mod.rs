@@ -216,6 +216,16 @@ pub fn reports_until(
     what: &str,
     enough: impl Fn(&[Value]) -> bool,
 ) -> Vec<Value> {
+    reports_and_errors_until(command, what, enough).0
+}
+
+/// Does what [`reports_until`] does, and returns what was written to standard error as well.
+#[track_caller]
+pub fn reports_and_errors_until(
+    command: &mut Command,
+    what: &str,
+    enough: impl Fn(&[Value]) -> bool,
+) -> (Vec<Value>, String) {
     let mut errors = tempfile::tempfile().expect("a file");
     command.stderr(errors.try_clone().expect("a second descriptor"));
     let mut running = Process::start(command.stdout(Stdio::piped()));
@@ -240,12 +250,12 @@ pub fn reports_until(
     }
     let status = running.wait().expect("ours");
     errors.rewind().expect("from the start");
-    println!("$ {command:?}\n{status}");
-    println!("{}", std::io::read_to_string(errors).expect("UTF-8"));
+    let said = std::io::read_to_string(errors).expect("UTF-8");
+    println!("$ {command:?}\n{status}\n{said}");
     assert!(is_enough, "{status} before {what}: {reports:?}");
     // A command that proftop has started is interrupted as well, and its status is passed on.
     assert!(matches!(status.code(), Some(0 | 130)), "{status}");
-    reports
+    (reports, said)
 }
 
 /// Parses the reports of `--format json`.
