@@ -154,8 +154,8 @@ fn stacks(samples: &mut dyn Iterator<Item = &Sample>) -> BTreeSet<Vec<u64>> {
 }
 
 /// Until the tables are loaded, stacks are copied. These programs do not know where a stack ends,
-/// so that each copy has 240 KiB: the usual rate leaves room for all of them, 997 Hz would not if
-/// loading took a third of a second.
+/// so that each copy has 240 KiB. A CPU may copy 60 MiB a second: enough for all stacks at the usual
+/// rate, and at 997 Hz only if loading took less than a quarter of a second.
 #[test]
 fn deep_stacks_are_whole() {
     let _alone = alone();

@@ -321,8 +321,8 @@ fn a_mistake_costs_one_debug_file() {
     let work = Process::start_load(work.arg("40000"));
     command.env(VARIABLE, FETCHING);
     command.args(["-p", &work.pid().to_string()]);
-    let told = "samples, and a note of the mistake";
-    let (_, said) = reports_and_errors_until(&mut command, told, |reports| {
+    let awaited = "samples, and a note of the mistake";
+    let (_, said) = reports_and_errors_until(&mut command, awaited, |reports| {
         let last = reports.last().unwrap();
         let notes = last["notes"].to_string();
         last["samples"].as_u64() > Some(0) && notes.contains("made a mistake while fetching")
