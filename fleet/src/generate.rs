@@ -8,6 +8,7 @@ use crate::config::Labels;
 use crate::sinks::parquet::{self, Known, TableFile, Target, Unwritten};
 use crate::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Samples per second of a busy CPU.
 const RATE_HZ: u32 = 19;
@@ -109,15 +110,16 @@ impl Fleet {
                 let mut frame = Frame {
                     id: 0,
                     kind: Kind::Native,
-                    module: format!("service-{service}"),
-                    path: format!("/usr/bin/service-{service}"),
-                    build_id: vec![service as u8; 20],
+                    module: format!("service-{service}").into(),
+                    path: format!("/usr/bin/service-{service}").into(),
+                    build_id: [service as u8; 20].into(),
                     address,
-                    functions: vec![Function {
-                        name,
-                        file: String::new(),
+                    functions: [Function {
+                        name: name.into(),
+                        file: Arc::default(),
                         line: 0,
-                    }],
+                    }]
+                    .into(),
                 };
                 frame.id = ids::frame(&frame);
                 frames.push(frame);

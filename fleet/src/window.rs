@@ -11,6 +11,7 @@ mod service;
 pub use read::{Unreadable, read};
 
 use crate::schedule::Weight;
+use std::sync::Arc;
 
 /// What an agent has recorded in a period of time.
 #[derive(Debug, Default)]
@@ -57,29 +58,30 @@ pub struct Stack {
     pub frames: Vec<u32>,
 }
 
-/// A place on a stack, with the number that it has on every host.
+/// A place on a stack, with the number that it has on every host. Frames share their texts, as a
+/// window has thousands of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     pub id: u64,
     pub kind: Kind,
     /// The name of the file with its code; a substitute for the kernel and for code made at run
     /// time.
-    pub module: String,
-    pub path: String,
+    pub module: Arc<str>,
+    pub path: Arc<str>,
     /// Empty if it has none, or it is unknown.
-    pub build_id: Vec<u8>,
+    pub build_id: Arc<[u8]>,
     /// The position in the file.
     pub address: u64,
     /// The functions that it stands for, innermost first; empty if it has no name.
-    pub functions: Vec<Function>,
+    pub functions: Arc<[Function]>,
 }
 
 /// A function of a frame, with a source location.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {
-    pub name: String,
+    pub name: Arc<str>,
     /// The source file; empty if unknown.
-    pub file: String,
+    pub file: Arc<str>,
     /// The source line; 0 if unknown.
     pub line: u32,
 }

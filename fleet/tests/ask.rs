@@ -557,14 +557,15 @@ fn window(host: &str, service: &str, function: &str) -> Window {
         id: 0,
         kind: Kind::Native,
         module: function.into(),
-        path: String::new(),
-        build_id: vec![7; 20],
+        path: "".into(),
+        build_id: [7; 20].into(),
         address: 16,
-        functions: vec![Function {
+        functions: [Function {
             name: function.into(),
             file: function.into(),
             line: 3,
-        }],
+        }]
+        .into(),
     };
     frame.id = ids::frame(&frame);
     let stack = Stack {

@@ -212,7 +212,7 @@ impl<'a> Writer<'a> {
         if mapping != 0 {
             message.number(2, frame.address);
         }
-        for function in &frame.functions {
+        for function in &*frame.functions {
             let name = self.strings.add(&function.name);
             let mut described = Message::default();
             described

@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
         if mapping != 0 && frame.functions.is_empty() {
             location.number(3, frame.address);
         }
-        for function in &frame.functions {
+        for function in &*frame.functions {
             let mut line = Message::default();
             line.number(1, self.function(function))
                 .number(2, function.line.into());

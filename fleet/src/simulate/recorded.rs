@@ -5,6 +5,7 @@ use crate::spool::{self, Entry};
 use crate::window::{self, Frame, Kind, Stack, Unreadable, Window, ids};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A service of which less was recorded says nothing about its stacks.
 const SAMPLES_MIN: u64 = 200;
@@ -66,7 +67,7 @@ impl Recorded {
         for frame in &mut frames {
             let is_program = frame.kind == Kind::Native && !frame.module.contains(".so");
             if version > 0 && is_program && !frame.build_id.is_empty() {
-                frame.build_id[0] ^= version;
+                Arc::make_mut(&mut frame.build_id)[0] ^= version;
                 frame.id = ids::frame(frame);
             }
         }

@@ -9,6 +9,7 @@ use profile::{
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A frame with the same module and address as another one gets an address from here on, beyond
 /// those of any file.
@@ -121,7 +122,7 @@ fn name(store: &mut Store, frames: &[Frame], places: &[Option<StoreFrame>]) {
             store.set_name(id, NameState::Unnamed(NoName::NotTold));
             continue;
         };
-        store.set_name(id, NameState::Named(outermost.name.as_str().into()));
+        store.set_name(id, NameState::Named(Arc::clone(&outermost.name)));
         let links: Vec<SourceFrame> = frame.functions.iter().map(link).collect();
         if links.len() > 1 || !outermost.file.is_empty() {
             store.set_source(id, &links);

@@ -112,6 +112,7 @@ fn first(digest: &[u8]) -> u64 {
 mod tests {
     use super::super::Function;
     use super::*;
+    use std::sync::Arc;
 
     fn native(build_id: &[u8], address: u64, name: &str) -> Frame {
         Frame {
@@ -121,11 +122,12 @@ mod tests {
             path: "/usr/lib/libc.so.6".into(),
             build_id: build_id.into(),
             address,
-            functions: vec![Function {
+            functions: [Function {
                 name: name.into(),
-                file: String::new(),
+                file: "".into(),
                 line: 0,
-            }],
+            }]
+            .into(),
         }
     }
 
@@ -136,13 +138,13 @@ mod tests {
         assert_ne!(frame(&named), frame(&native(&[2; 20], 16, "memcpy")));
         assert_ne!(frame(&named), frame(&native(&[1; 20], 16, "memmove")));
         let mut on_a_line = named.clone();
-        on_a_line.functions[0].line = 7;
+        Arc::make_mut(&mut on_a_line.functions)[0].line = 7;
         assert_ne!(frame(&named), frame(&on_a_line));
         let mut inlined = named.clone();
-        inlined.functions.push(named.functions[0].clone());
+        inlined.functions = [&*named.functions, &*named.functions].concat().into();
         assert_ne!(frame(&named), frame(&inlined));
         let unnamed = |address| Frame {
-            functions: Vec::new(),
+            functions: [].into(),
             address,
             ..named.clone()
         };

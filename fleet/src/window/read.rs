@@ -10,6 +10,7 @@ use profile::query::{StackFrame, StackProcess};
 use profile::{Cancel, FrameKind, Info, Limits, NameState, Query, Store, View};
 use std::collections::hash_map;
 use std::io;
+use std::sync::Arc;
 
 /// Maximum number of characters of a process's name (`TASK_COMM_LEN` in Linux).
 const COMM_MAX: usize = 15;
@@ -138,6 +139,8 @@ struct Tables<'a> {
     number_of: HashMap<StackFrame, u32>,
     /// The indices of the frames with an id: several if only their lines differ.
     frames_of: HashMap<u64, Vec<u32>>,
+    /// The names and files of source locations, each once.
+    texts: HashMap<&'a str, Arc<str>>,
     stacks: Vec<Stack>,
     stack_of: HashMap<u64, u32>,
 }
@@ -149,6 +152,7 @@ impl<'a> Tables<'a> {
             frames: Vec::new(),
             number_of: HashMap::new(),
             frames_of: HashMap::new(),
+            texts: HashMap::new(),
             stacks: Vec::new(),
             stack_of: HashMap::new(),
         }
@@ -191,43 +195,43 @@ impl<'a> Tables<'a> {
         number
     }
 
-    fn describe(&self, frame: StackFrame) -> Frame {
-        let (view, function) = (self.view, |name: &str| Function {
-            name: name.into(),
-            file: String::new(),
+    fn describe(&mut self, frame: StackFrame) -> Frame {
+        let (view, function) = (self.view, |name: Arc<str>| Function {
+            name,
+            file: Arc::default(),
             line: 0,
         });
-        let note = |name: &str| Frame {
+        let note = |name: Arc<str>| Frame {
             id: 0,
             kind: Kind::Note,
-            module: String::new(),
-            path: String::new(),
-            build_id: Vec::new(),
+            module: Arc::default(),
+            path: Arc::default(),
+            build_id: Arc::default(),
             address: 0,
-            functions: vec![function(name)],
+            functions: [function(name)].into(),
         };
         let id = match frame {
             StackFrame::Frame(id) => id,
-            StackFrame::Note(function) => return note(&view.function(function).name),
+            StackFrame::Note(function) => return note(view.function(function).name),
         };
         let Some(place) = view.frame(id) else {
-            return note("unknown");
+            return note("unknown".into());
         };
         let module = view.frame_module(&place);
         let sources = view.frame_sources(id);
         let functions = match view.frame_name(id) {
-            NameState::Named(name) if sources.is_empty() => vec![function(&name)],
+            NameState::Named(name) if sources.is_empty() => [function(name)].into(),
             NameState::Named(_) => {
-                let of_link = |it: &profile::SourceFrame<'_>| Function {
-                    name: it.function.into(),
-                    file: it.file.into(),
+                let of_link = |it: &profile::SourceFrame<'a>| Function {
+                    name: self.text(it.function),
+                    file: self.text(it.file),
                     line: it.line,
                 };
                 // An inlined function may have a source location, but no name.
                 let named = sources.iter().filter(|it| !it.function.is_empty());
                 named.map(of_link).collect()
             }
-            _ => Vec::new(),
+            _ => Arc::default(),
         };
         Frame {
             id: 0,
@@ -237,12 +241,18 @@ impl<'a> Tables<'a> {
                 FrameKind::Jit => Kind::Jit,
                 FrameKind::Python => Kind::Python,
             },
-            module: module.name.to_string(),
-            path: module.path.to_string(),
-            build_id: module.build_id.to_vec(),
+            module: module.name,
+            path: module.path,
+            build_id: module.build_id,
             address: place.address,
             functions,
         }
+    }
+
+    /// Returns a text that frames share.
+    fn text(&mut self, text: &'a str) -> Arc<str> {
+        let known = self.texts.entry(text).or_insert_with(|| text.into());
+        Arc::clone(known)
     }
 
     /// Returns the build-id of a program's own file, if a stack goes through it: that is the file

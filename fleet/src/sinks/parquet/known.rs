@@ -71,14 +71,14 @@ mod tests {
             id: 7,
             kind: Kind::Kernel,
             module: "[kernel]".into(),
-            path: String::new(),
-            build_id: Vec::new(),
+            path: "".into(),
+            build_id: [].into(),
             address: 0,
             functions: names
                 .iter()
                 .map(|name| Function {
                     name: (*name).into(),
-                    file: String::new(),
+                    file: "".into(),
                     line: 0,
                 })
                 .collect(),

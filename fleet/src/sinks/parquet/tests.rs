@@ -8,7 +8,7 @@ use std::fs::{self, File};
 fn window(number: u64, addresses: &[u64], name: Option<&str>) -> Window {
     let function = |name: &str| Function {
         name: name.into(),
-        file: String::new(),
+        file: "".into(),
         line: 0,
     };
     let frame = |address: &u64| {
@@ -16,8 +16,8 @@ fn window(number: u64, addresses: &[u64], name: Option<&str>) -> Window {
             id: 0,
             kind: Kind::Native,
             module: "nginx".into(),
-            path: String::new(),
-            build_id: vec![7; 20],
+            path: "".into(),
+            build_id: [7; 20].into(),
             address: *address,
             functions: name.map(function).into_iter().collect(),
         };
