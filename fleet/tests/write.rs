@@ -249,6 +249,22 @@ fn who_is_ended_leaves_nothing_and_who_is_killed_nothing_that_counts() {
     assert_eq!(top(&made.out()), before);
 }
 
+/// A table has more files than a process may have open.
+#[test]
+fn few_open_files_are_enough_for_many_files() {
+    let made = Made::new("300", "2");
+    let limited = |words: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -n 150; exec \"$0\" \"$@\"", FLEET]);
+        let done = command.args(words).output().expect("it runs");
+        assert!(done.status.success(), "{}", told(&done));
+    };
+    let (data, out) = (made.data.to_str().expect("UTF-8"), made.out());
+    limited(&["top", data]);
+    limited(&["compact", data, "-o", out.to_str().expect("UTF-8")]);
+    assert_eq!(top(&out), top(&made.data));
+}
+
 #[test]
 fn of_two_at_once_one_writes() {
     let made = Made::new("4", "60");

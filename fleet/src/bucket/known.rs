@@ -19,6 +19,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// How many objects are asked for at once. The engine asks for all objects of a table together, and a
+/// file is open until its answer is read: with one for each, 1,024 open files were not enough.
+const ASKED_AT_ONCE: usize = 16;
 
 /// When the store itself is asked for the size of an object that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,7 @@ pub struct KnownStore {
     inner: Box<dyn ObjectStore>,
     asks: Asks,
     objects: Mutex<HashMap<Key, ObjectMeta>>,
+    asked: Semaphore,
 }
 
 impl KnownStore {
@@ -43,6 +49,7 @@ impl KnownStore {
             inner: Box::new(inner),
             asks,
             objects: Mutex::default(),
+            asked: Semaphore::new(ASKED_AT_ONCE),
         }
     }
 
@@ -68,13 +75,15 @@ impl fmt::Display for KnownStore {
 impl ObjectStore for KnownStore {
     async fn get_opts(&self, key: &Key, options: GetOptions) -> Result<GetResult> {
         let known = if options.head { self.known(key) } else { None };
-        let Some(meta) = known else {
+        let Some(mut meta) = known else {
             return self.inner.get_opts(key, options).await;
         };
         if self.asks == Asks::First {
+            let _permit = self.asked.acquire().await.expect("it is never closed");
             match self.inner.get_opts(key, options).await {
                 Err(Error::NotFound { .. }) => {}
-                answer => return answer,
+                // The answer has the open file, which nothing reads.
+                answer => meta = answer?.meta,
             }
         }
         Ok(GetResult {
