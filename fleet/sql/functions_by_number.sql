@@ -5,6 +5,6 @@ FROM (
 ) f
 JOIN (
   SELECT stack_id, {{first}} AS first_id, {{each}} AS frame_id
-  FROM (SELECT stack_id, {{any}}(frames) AS frames FROM stacks{{of_stacks}} GROUP BY stack_id) d
+  FROM (SELECT stack_id, {{any}}(frames) AS frames FROM {{stacks}} GROUP BY stack_id) d
 ) u USING (frame_id)
 GROUP BY stack_id, function_id

@@ -21,7 +21,7 @@ FROM (
     SELECT stack_id, 1 AS is_known, is_nameless, CASE WHEN root_kind = 4 THEN 1 ELSE 0 END AS is_cut
     FROM (
       SELECT stack_id, root_id, CASE WHEN name = '' THEN 1 ELSE 0 END AS is_nameless
-      FROM (SELECT DISTINCT stack_id, {{first}} AS frame_id, {{last}} AS root_id FROM stacks{{of_stacks}}) d
+      FROM (SELECT DISTINCT stack_id, {{first}} AS frame_id, {{last}} AS root_id FROM {{stacks}}) d
       JOIN (SELECT frame_id, max(function) AS name FROM frames GROUP BY frame_id) f USING (frame_id)
     ) n
     JOIN (SELECT frame_id AS root_id, max(kind) AS root_kind FROM frames GROUP BY frame_id) r

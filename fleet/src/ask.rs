@@ -83,7 +83,7 @@ fn engine(source: &Source, span: Span) -> Result<Box<dyn Engine>, Failure> {
     match &source.engine {
         EngineName::Embedded => {
             let folder = Folder::look(&Place::read(source.folder()?)?, span)?;
-            Ok(Box::new(Embedded::new(&folder, source.bounds())?))
+            Ok(Box::new(Embedded::for_questions(&folder, source.bounds())?))
         }
         EngineName::ClickHouse(address) => {
             if source.dir.is_some() {

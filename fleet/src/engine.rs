@@ -26,6 +26,11 @@ pub const ANSWER_BYTES_MAX: usize = 512 << 20;
 pub trait Engine {
     /// Returns the result of a statement.
     fn rows(&self, sql: &str) -> Result<Rows, Failure>;
+
+    /// Returns the results of statements in their order. An engine may run them at the same time.
+    fn rows_of_all(&self, statements: &[&str]) -> Result<Vec<Rows>, Failure> {
+        statements.iter().map(|sql| self.rows(sql)).collect()
+    }
 }
 
 /// Makes the failure for an answer that is too long.

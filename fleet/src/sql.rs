@@ -39,6 +39,13 @@ pub trait Dialect {
         "any_value"
     }
 
+    /// Returns what follows `FROM` to read `stack_id` and `frames` of the stacks that samples with
+    /// this condition have. A stack can be there several times. The text may end in a condition, so
+    /// that only `GROUP BY` can follow.
+    fn stacks_of(&self, wanted: &str) -> String {
+        format!("stacks\n    WHERE stack_id IN (SELECT stack_id FROM samples WHERE {wanted})")
+    }
+
     /// Returns a statement that writes the rows of another one: to a file or folder of Parquet, or
     /// into a table of that name if the engine has tables of its own. `place` has no control
     /// characters.
@@ -156,12 +163,12 @@ impl<'a> Statement<'a> {
     /// Sets the condition of the selected samples. If it is narrow, only stacks of these samples
     /// are searched.
     pub fn of_condition(self, wanted: &str, is_narrow: bool) -> Self {
-        let of_stacks = if is_narrow {
-            format!("\n    WHERE stack_id IN (SELECT stack_id FROM samples WHERE {wanted})")
+        let stacks = if is_narrow {
+            self.dialect.stacks_of(wanted)
         } else {
-            String::new()
+            "stacks".into()
         };
-        self.with("where", wanted).with("of_stacks", &of_stacks)
+        self.with("where", wanted).with("stacks", &stacks)
     }
 
     /// Restricts the statement to one function; `None` for all functions.

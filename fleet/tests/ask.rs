@@ -604,7 +604,7 @@ fn write(dir: &Path, host: &str, service: &str, function: &str) {
         to: &Target::Folder(dir.into()),
         date: "2026-11-21",
         hour: 14,
-        name: "x-1",
+        name: &format!("{host}-1"),
     };
     parquet::write(
         &place,
@@ -614,6 +614,19 @@ fn write(dir: &Path, host: &str, service: &str, function: &str) {
         &mut Known::default(),
     )
     .expect("it is written");
+}
+
+#[test]
+fn a_comparison_says_under_which_kernels_each_side_was_sampled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().to_str().expect("UTF-8");
+    write(folder.path(), "db-01", "nginx", "old");
+    write(folder.path(), "db-02", "nginx", "new");
+    let diff = json(&["diff", dir, "--a", "host=db-01", "--b", "host=db-02"]);
+    assert_eq!(diff["a"]["kernels"][0], "old ", "{diff}");
+    assert_eq!(diff["b"]["kernels"][0], "new ", "{diff}");
+    let notes = diff["notes"].to_string();
+    assert!(notes.contains("kernels differ: A old , B new "), "{notes}");
 }
 
 #[test]
@@ -740,8 +753,8 @@ fn a_folder_of_something_else_is_told_in_a_sentence() {
     assert!(code == 1 && said.contains("has no samples"), "{said}");
     write(&dir, "db-01", "nginx", "main");
     let file = |table: &str| match table {
-        "samples" => dir.join("samples/date=2026-11-21/hour=14/x-1.parquet"),
-        table => dir.join(format!("{table}/date=2026-11-21/x-1.parquet")),
+        "samples" => dir.join("samples/date=2026-11-21/hour=14/db-01-1.parquet"),
+        table => dir.join(format!("{table}/date=2026-11-21/db-01-1.parquet")),
     };
     let whole = std::fs::read(file("samples")).expect("it is there");
     let named = |it: &str| format!("{it} is damaged");

@@ -8,17 +8,22 @@ use proftop_fleet::simulate::{Simulation, VERSIONS};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Functions by their own time, of hours without hosts.
+/// Functions by their own time, of hours without hosts. As in the questions of proftop-fleet, functions go by
+/// numbers until the last step.
 const ROLLUP: &str = "
-SELECT n.function, sum(r.amount) AS self_time
-FROM (SELECT stack_id, sum(amount) AS amount FROM rollup_h GROUP BY stack_id) r
-JOIN (SELECT stack_id, max(frames[1]) AS frame_id FROM stacks GROUP BY stack_id) s USING (stack_id)
-JOIN (
+SELECT n.function, sum(a.amount) AS self_time
+FROM (
   SELECT frame_id, max(function) AS function
-  FROM frames JOIN (SELECT frame_id, max(inline_depth) AS inline_depth FROM frames GROUP BY frame_id) d
-    USING (frame_id, inline_depth)
+  FROM (SELECT frame_id, max(inline_depth) AS inline_depth FROM frames GROUP BY frame_id) d
+  JOIN frames USING (frame_id, inline_depth)
   GROUP BY frame_id
-) n USING (frame_id)
+) n
+JOIN (
+  SELECT frame_id, sum(amount) AS amount
+  FROM (SELECT stack_id, max(frames[1]) AS frame_id FROM stacks GROUP BY stack_id) s
+  JOIN (SELECT stack_id, sum(amount) AS amount FROM rollup_h GROUP BY stack_id) r USING (stack_id)
+  GROUP BY frame_id
+) a USING (frame_id)
 GROUP BY n.function ORDER BY self_time DESC LIMIT 20";
 
 /// A question is asked no more after this time, but this often at least: a p95 of few runs is their longest.

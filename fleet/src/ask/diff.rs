@@ -80,9 +80,10 @@ struct Compared {
     b: Selection,
 }
 
-/// Both sides, and all functions on them, sorted by their change.
+/// Both sides, how their hosts were sampled, and all functions, sorted by their change.
 struct Comparison {
     sides: Sides,
+    conditions: [Conditions; 2],
     answer: Rows,
     functions: Vec<Compare>,
 }
@@ -104,19 +105,13 @@ pub fn run(diff: &Diff) -> Result<(), Failure> {
         a: side::read(&diff.a, "--a")?,
         b: side::read(&diff.b, "--b")?,
     };
-    let [of_a, of_b] = [&compared.a, &compared.b].map(|it| compared.conditions(dialect, it));
     if asked.source.print {
-        let [sides, functions] = compared.statements(dialect);
-        return super::print_statements(&asked.source, &[sides, of_a, of_b, functions]);
+        return super::print_statements(&asked.source, &compared.statements(dialect));
     }
     let engine = super::engine(&asked.source, compared.span())?;
-    let engine = &*engine;
-    let comparison = compared.compare(engine, dialect, diff.sort)?;
+    let comparison = compared.compare(&*engine, dialect, diff.sort)?;
     let (sides, rows) = (&comparison.sides, &comparison.functions);
-    let conditions = [
-        Conditions::ask(engine, &of_a)?,
-        Conditions::ask(engine, &of_b)?,
-    ];
+    let conditions = &comparison.conditions;
     let sorted_by = |it: &Compare| diff.sort.of(it);
     let excluding = rows
         .iter()
@@ -138,11 +133,11 @@ pub fn run(diff: &Diff) -> Result<(), Failure> {
             rows.len() as f64 * 0.05,
         ));
     }
-    notes.extend(warnings(sides, &conditions));
+    notes.extend(warnings(sides, conditions));
     let report = Report {
         question: "diff",
         head: head(diff, sides),
-        fields: fields(diff, &compared, sides, &conditions),
+        fields: fields(diff, &compared, sides, conditions),
         columns: columns(sides),
         rows: rows
             .iter()
@@ -161,13 +156,10 @@ impl Compared {
         format!("{} AND (({a}) OR ({b}))", self.base.condition(dialect))
     }
 
-    /// Returns the statements about the totals of both sides and about functions.
-    fn statements(&self, dialect: &dyn Dialect) -> [String; 2] {
-        let files = [
-            include_str!("../../sql/sides.sql"),
-            include_str!("../../sql/diff.sql"),
-        ];
-        files.map(|file| {
+    /// Returns the statements about the totals of both sides, the conditions of A and of B, and
+    /// functions.
+    fn statements(&self, dialect: &dyn Dialect) -> [String; 4] {
+        let of_both = |file: &str| {
             Statement::new(dialect, file)
                 .of_condition(&self.condition(dialect), true)
                 .of_function(None)
@@ -175,7 +167,13 @@ impl Compared {
                 .with("side_b", &self.b.condition_of_side(dialect))
                 .limit(FUNCTIONS_MAX)
                 .finish()
-        })
+        };
+        [
+            of_both(include_str!("../../sql/sides.sql")),
+            self.conditions(dialect, &self.a),
+            self.conditions(dialect, &self.b),
+            of_both(include_str!("../../sql/diff.sql")),
+        ]
     }
 
     /// Queries both sides, and compares all functions.
@@ -185,11 +183,12 @@ impl Compared {
         dialect: &dyn Dialect,
         sort: Sort,
     ) -> Result<Comparison, Failure> {
-        let [sides, functions] = self.statements(dialect);
-        let answer = engine.rows(&sides)?;
-        let sides = Sides::of(answer.only()?);
+        let [sides, of_a, of_b, functions] = self.statements(dialect);
+        let sides = Sides::of(engine.rows(&sides)?.only()?);
         self.check(engine, dialect, &sides)?;
-        let answer = engine.rows(&functions)?;
+        let answers = engine.rows_of_all(&[&functions, &of_a, &of_b])?;
+        let [answer, of_a, of_b]: [Rows; 3] =
+            answers.try_into().expect("an answer to each statement");
         let mut functions = Vec::new();
         for (at, row) in answer.iter().enumerate() {
             if row.whole("kind") == NOTE {
@@ -212,6 +211,7 @@ impl Compared {
         });
         Ok(Comparison {
             sides,
+            conditions: [&of_a, &of_b].map(Conditions::of),
             answer,
             functions,
         })
@@ -286,8 +286,7 @@ struct Conditions {
 }
 
 impl Conditions {
-    fn ask(engine: &dyn Engine, statement: &str) -> Result<Self, Failure> {
-        let rows = engine.rows(statement)?;
+    fn of(rows: &Rows) -> Self {
         let mut kernels: Vec<String> = rows
             .iter()
             .map(|it| safe(&format!("{} {}", it.text("kernel"), it.text("arch"))))
@@ -296,12 +295,12 @@ impl Conditions {
         let mut rates: Vec<u64> = rows.iter().map(|it| it.whole("rate_hz")).collect();
         rates.sort_unstable();
         rates.dedup();
-        Ok(Self {
+        Self {
             kernels,
             rates,
             lost_samples: rows.iter().map(|it| it.whole("lost_samples")).sum(),
             lost_windows: rows.iter().map(|it| it.whole("lost_windows")).sum(),
-        })
+        }
     }
 }
 

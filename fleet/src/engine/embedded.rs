@@ -18,10 +18,12 @@ use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext, col};
 use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
 use object_store::ObjectMeta;
 use object_store::local::LocalFileSystem;
 use std::fs::{self, Metadata};
@@ -47,6 +49,9 @@ pub struct Bounds {
 pub struct Embedded {
     runtime: &'static Runtime,
     context: SessionContext,
+    /// The same tables, with an equal share of the memory for each operator. `None` if `context` has
+    /// that already.
+    with_shares: Option<SessionContext>,
     bounds: Bounds,
     /// The folder or bucket that is read, as it is shown.
     place: String,
@@ -54,8 +59,41 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Starts the engine with the tables of a folder.
+    /// Starts the engine with the tables of a folder. Each operator of a statement that can go on in
+    /// temporary files (a sort, a group) has an equal share of the memory.
     pub fn new(folder: &Folder, bounds: Bounds) -> Result<Self, Failure> {
+        let shares = Arc::new(FairSpillPool::new(bounds.memory_bytes));
+        Self::with_pool(folder, bounds, shares)
+    }
+
+    /// Starts the engine for questions. Memory is for the operator that asks first: a statement has
+    /// twenty and more operators, of which few need much at the same time, and with equal shares those
+    /// wrote temporary files while most of the memory was free. A statement that fails for want of
+    /// memory is run once more with equal shares; so it must not be one that writes.
+    pub fn for_questions(folder: &Folder, bounds: Bounds) -> Result<Self, Failure> {
+        let first_come = Arc::new(GreedyMemoryPool::new(bounds.memory_bytes));
+        let shares = Arc::new(FairSpillPool::new(bounds.memory_bytes));
+        Self::with_pool(folder, bounds, first_come)?.or_with(shares)
+    }
+
+    /// Makes the engine run statements with this memory if they fail for want of the other one.
+    fn or_with(mut self, pool: Arc<dyn MemoryPool>) -> Result<Self, Failure> {
+        let environment = RuntimeEnvBuilder::from_runtime_env(&self.context.runtime_env())
+            .with_memory_pool(pool)
+            .build_arc()
+            .map_err(not_started)?;
+        let state = SessionStateBuilder::new_from_existing(self.context.state())
+            .with_runtime_env(environment)
+            .build();
+        self.with_shares = Some(SessionContext::new_with_state(state));
+        Ok(self)
+    }
+
+    fn with_pool(
+        folder: &Folder,
+        bounds: Bounds,
+        pool: Arc<dyn MemoryPool>,
+    ) -> Result<Self, Failure> {
         let sample_rows = folder.sample_rows();
         if sample_rows > bounds.rows_max {
             return Err(Failure::failed(format!(
@@ -79,13 +117,12 @@ impl Embedded {
             .with_repartition_joins(false)
             .set_bool("datafusion.execution.parquet.pushdown_filters", true);
         let environment = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(FairSpillPool::new(bounds.memory_bytes)))
+            .with_memory_pool(pool)
             .build_arc()
-            .map_err(|error| Failure::failed(format!("cannot start the engine: {error}")))?;
+            .map_err(not_started)?;
         let context = SessionContext::new_with_config_rt(config, environment);
         let files = Arc::new(KnownStore::new(LocalFileSystem::new(), Asks::First));
-        let root = ListingTableUrl::parse("file:///")
-            .map_err(|error| Failure::failed(format!("cannot start the engine: {error}")))?;
+        let root = ListingTableUrl::parse("file:///").map_err(not_started)?;
         context.register_object_store(root.object_store().as_ref(), Arc::clone(&files) as _);
         context.register_udaf(any_value::function());
         for table in &folder.tables {
@@ -95,39 +132,40 @@ impl Embedded {
         Ok(Self {
             runtime,
             context,
+            with_shares: None,
             bounds,
             place: first.map(Place::name).unwrap_or_default(),
             is_bucket: first.is_some_and(|it| matches!(it, Place::Bucket(_))),
         })
     }
 
-    async fn ask(&self, sql: &str) -> Result<Rows, Failure> {
-        let told = |error: DataFusionError| self.told(&error);
-        let frame = self.context.sql(sql).await.map_err(told)?;
-        let columns = frame.schema().fields().iter();
-        let mut rows = Rows {
-            columns: columns.map(|it| it.name().clone()).collect(),
-            cells: Vec::new(),
-        };
-        let mut stream = frame.execute_stream().await.map_err(told)?;
-        let mut bytes = 0;
-        while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(told)?;
-            // Batches may be parts of one buffer, so that the sum of their sizes can be many times
-            // the real one.
-            bytes += batch.num_rows() * batch.num_columns() * size_of::<Cell>();
-            if bytes > ANSWER_BYTES_MAX {
-                return Err(too_long());
+    /// Returns the results of statements, which run at the same time, or one after the other if they
+    /// need more memory.
+    async fn ask(&self, statements: &[&str]) -> Result<Vec<Rows>, Failure> {
+        let asked = statements.iter().map(|sql| answer(&self.context, sql));
+        let answers = match (try_join_all(asked).await, &self.with_shares) {
+            (Err(Unanswered::Engine(error)), Some(context)) if is_memory_short(&error) => {
+                let mut answers = Vec::new();
+                for sql in statements {
+                    answers.push(answer(context, sql).await.map_err(|it| self.failure(it))?);
+                }
+                Ok(answers)
             }
-            bytes += add(&mut rows, &batch)
-                .map_err(|error| Failure::failed(format!("cannot read the answer: {error}")))?;
+            (answers, _) => answers,
+        };
+        answers.map_err(|it| self.failure(it))
+    }
+
+    fn failure(&self, unanswered: Unanswered) -> Failure {
+        match unanswered {
+            Unanswered::Engine(error) => self.told(&error),
+            Unanswered::Reading(failure) => failure,
         }
-        Ok(rows)
     }
 
     /// Converts an error of the engine to a sentence.
     fn told(&self, error: &DataFusionError) -> Failure {
-        if let DataFusionError::ResourcesExhausted(_) = error.find_root() {
+        if is_memory_short(error) {
             return Failure::failed(format!(
                 "this needs more memory than {} MB, or more room for temporary files: ask for less time \
                  (--since, --until) or one service, or allow more (--memory)",
@@ -148,6 +186,53 @@ impl Embedded {
         let first = text.lines().next().unwrap_or_default();
         Failure::failed(format!("the engine fails: {}", safe(first)))
     }
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    Engine(DataFusionError),
+    /// The engine's answer cannot be read, or is too long.
+    Reading(Failure),
+}
+
+impl From<DataFusionError> for Unanswered {
+    fn from(error: DataFusionError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// Runs a statement.
+async fn answer(context: &SessionContext, sql: &str) -> Result<Rows, Unanswered> {
+    let frame = context.sql(sql).await?;
+    let columns = frame.schema().fields().iter();
+    let mut rows = Rows {
+        columns: columns.map(|it| it.name().clone()).collect(),
+        cells: Vec::new(),
+    };
+    let mut stream = frame.execute_stream().await?;
+    let mut bytes = 0;
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        // Batches may be parts of one buffer, so that the sum of their sizes can be many times
+        // the real one.
+        bytes += batch.num_rows() * batch.num_columns() * size_of::<Cell>();
+        if bytes > ANSWER_BYTES_MAX {
+            return Err(Unanswered::Reading(too_long()));
+        }
+        bytes += add(&mut rows, &batch).map_err(|error| {
+            let sentence = format!("cannot read the answer: {error}");
+            Unanswered::Reading(Failure::failed(sentence))
+        })?;
+    }
+    Ok(rows)
+}
+
+fn is_memory_short(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
+fn not_started(error: DataFusionError) -> Failure {
+    Failure::failed(format!("cannot start the engine: {error}"))
 }
 
 fn cpus() -> usize {
@@ -172,11 +257,16 @@ fn runtime() -> Result<&'static Runtime, Failure> {
 
 impl Engine for Embedded {
     fn rows(&self, sql: &str) -> Result<Rows, Failure> {
+        let mut answers = self.rows_of_all(&[sql])?;
+        Ok(answers.pop().expect("an answer to the statement"))
+    }
+
+    fn rows_of_all(&self, statements: &[&str]) -> Result<Vec<Rows>, Failure> {
         interrupt::check()?;
         self.runtime.block_on(async {
             // Temporary files are removed when the future that made them is dropped.
             tokio::select! {
-                rows = self.ask(sql) => rows,
+                answers = self.ask(statements) => answers,
                 failure = interrupt::wait() => Err(failure),
             }
         })
@@ -340,9 +430,13 @@ mod tests {
     use crate::engine::Span;
     use crate::generate::Fleet;
 
-    #[test]
-    fn a_file_that_is_removed_during_a_question_is_an_error_and_no_smaller_number() {
-        let folder = tempfile::tempdir().unwrap();
+    const BOUNDS: Bounds = Bounds {
+        memory_bytes: 64 << 20,
+        rows_max: 1000,
+    };
+
+    /// Writes the files of a small fleet, with 80 samples.
+    fn small_fleet(dir: &Path) -> Folder {
         let fleet = Fleet {
             seed: 1,
             hosts: 2,
@@ -353,14 +447,37 @@ mod tests {
             versions: 1,
             planted: 0.0,
         };
-        fleet.write(folder.path()).unwrap();
-        let place = Place::Folder(folder.path().into());
-        let found = Folder::look(&place, Span::default()).unwrap();
-        let bounds = Bounds {
-            memory_bytes: 64 << 20,
-            rows_max: 1000,
+        fleet.write(dir).unwrap();
+        Folder::look(&Place::Folder(dir.into()), Span::default()).unwrap()
+    }
+
+    #[test]
+    fn what_fails_for_want_of_memory_is_asked_once_more_with_shares() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = small_fleet(folder.path());
+        let hosts = "SELECT host, sum(value) AS counted FROM samples GROUP BY host ORDER BY host";
+        let all = "SELECT sum(value) AS counted FROM samples";
+        let engine = |bytes: usize| {
+            let none = Arc::new(GreedyMemoryPool::new(1));
+            let engine = Embedded::with_pool(&found, BOUNDS, none).unwrap();
+            engine.or_with(Arc::new(FairSpillPool::new(bytes))).unwrap()
         };
-        let engine = Embedded::new(&found, bounds).unwrap();
+        let enough = engine(64 << 20);
+        let counted =
+            |rows: &Rows| -> Vec<u64> { rows.iter().map(|row| row.whole("counted")).collect() };
+        assert_eq!(counted(&enough.rows(hosts).unwrap()), [40, 40]);
+        let answers = enough.rows_of_all(&[hosts, all]).unwrap();
+        let answers: Vec<Vec<u64>> = answers.iter().map(counted).collect();
+        assert_eq!(answers, [vec![40, 40], vec![80]]);
+        let said = engine(1).rows(hosts).unwrap_err().to_string();
+        assert!(said.starts_with("this needs more memory"), "{said}");
+    }
+
+    #[test]
+    fn a_file_that_is_removed_during_a_question_is_an_error_and_no_smaller_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = small_fleet(folder.path());
+        let engine = Embedded::for_questions(&found, BOUNDS).unwrap();
         let sum = || engine.rows("SELECT sum(value) AS counted FROM samples");
         assert_eq!(sum().unwrap().only().unwrap().whole("counted"), 80);
         fs::remove_file(&found.tables[0].files[0]).unwrap();

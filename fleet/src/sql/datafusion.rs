@@ -20,6 +20,15 @@ impl Dialect for DataFusion {
         "unnest(frames)"
     }
 
+    // With `IN`, DataFusion keeps all stacks with their frames in memory; with this join only the
+    // numbers of those that are wanted.
+    fn stacks_of(&self, wanted: &str) -> String {
+        format!(
+            "(SELECT stack_id FROM samples WHERE {wanted} GROUP BY stack_id) w\n    \
+             JOIN stacks USING (stack_id)"
+        )
+    }
+
     // Sorted numbers of stacks are smaller as differences than in a dictionary, and read faster.
     fn write(&self, rows: &str, table: &str, place: &str) -> String {
         let place = self.text(place);

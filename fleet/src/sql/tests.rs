@@ -65,7 +65,7 @@ fn several_values_of_a_column_are_one_condition() {
 }
 
 #[test]
-fn engines_differ_in_how_lists_become_rows_and_in_nothing_else() {
+fn engines_differ_in_lists_and_in_how_stacks_are_chosen_and_in_nothing_else() {
     let written = DIALECTS.map(|dialect| {
         let sql = Statement::new(dialect, include_str!("../../sql/hosts.sql"))
             .by(&[Column::Version])
@@ -74,7 +74,10 @@ fn engines_differ_in_how_lists_become_rows_and_in_nothing_else() {
             .limit(7)
             .finish();
         let any = format!("{}(", dialect.any());
+        let nginx = "event = 'cpu' AND service = 'nginx'";
+        let stacks = dialect.stacks_of(nginx);
         let words = [
+            (&*stacks, "STACKS"),
             (dialect.first(), "FIRST"),
             (dialect.last(), "LAST"),
             (dialect.each(), "EACH"),
@@ -85,6 +88,7 @@ fn engines_differ_in_how_lists_become_rows_and_in_nothing_else() {
             .fold(sql, |sql, (from, to)| sql.replace(from, to))
     });
     for sql in &written {
+        assert!(sql.contains("FROM STACKS GROUP BY"), "{sql}");
         assert_eq!(sql, &written[0]);
     }
 }

@@ -209,16 +209,27 @@ fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
 
 /// Returns half of an interval in standard deviations.
 fn quantile(freedom: f64) -> f64 {
-    let (mut low, mut high) = (1.0, 1000.0);
-    for _ in 0..60 {
-        let middle: f64 = (low + high) / 2.0;
-        if student_chance(middle, freedom) > OUTSIDE {
-            low = middle
-        } else {
-            high = middle
+    const STEPS_MAX: u32 = 20;
+    const ENOUGH: f64 = 1e-9;
+    let above = |at: f64| student_chance(at, freedom) - OUTSIDE;
+    // The secant method. The chance is a convex function, and both first points are below the
+    // quantile of the normal distribution, 1.960, which is the least of all: so each secant is zero
+    // at or before the quantile, and the steps come nearer to it from below.
+    let (mut last, mut at) = (1.9, 1.95);
+    let mut above_last = above(last);
+    for _ in 0..STEPS_MAX {
+        let above_at = above(at);
+        let step = above_at * (at - last) / (above_last - above_at);
+        if !step.is_finite() {
+            break;
+        }
+        (last, above_last) = (at, above_at);
+        at += step;
+        if step.abs() < ENOUGH {
+            break;
         }
     }
-    high
+    at
 }
 
 /// Corrects probabilities for their number, by Holm's method: whatever their dependence, in at most

@@ -26,7 +26,7 @@ fn compare(fleet: &Fleet) -> Vec<(String, Change, Change)> {
         memory_bytes: 256 << 20,
         rows_max: 10_000_000,
     };
-    let engine = Embedded::new(&folder, bounds).unwrap();
+    let engine = Embedded::for_questions(&folder, bounds).unwrap();
     let side = |version: &str| {
         let mut side = Selection::default();
         side.add(By::Version, version).unwrap();

@@ -101,3 +101,18 @@ fn a_chance_is_corrected_for_those_below_it() {
     let found = changes.map(|it| it.corrected.map(|it| (it * 1000.0).round()));
     assert_eq!(found, [Some(60.0), None, Some(30.0), Some(60.0)]);
 }
+
+#[test]
+fn intervals_have_the_width_of_the_table() {
+    for (freedom, expected) in [
+        (1.0, 12.706),
+        (2.0, 4.303),
+        (4.0, 2.776),
+        (13.0, 2.160),
+        (100.0, 1.984),
+        (1e6, 1.960),
+    ] {
+        let found = quantile(freedom);
+        assert!((found - expected).abs() < 1e-3, "{freedom}: {found}");
+    }
+}
