@@ -216,6 +216,7 @@ def kills(arguments):
 
 LOADS = {
     "idle": [],
+    "computing": ["while :; do :; done", "while :; do :; done"],
     "busy": ["while :; do :; done", "while :; do :; done", "while :; do /bin/true; sleep 0.02; done"],
 }
 
