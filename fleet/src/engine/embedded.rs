@@ -22,8 +22,8 @@ use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, Memory
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext, col};
-use futures_util::StreamExt as _;
 use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::ObjectMeta;
 use object_store::local::LocalFileSystem;
 use std::fs::{self, Metadata};
@@ -139,20 +139,17 @@ impl Embedded {
         })
     }
 
-    /// Returns the results of statements, which run at the same time, or one after the other if they
-    /// need more memory.
+    /// Returns the results of statements, which run at the same time. If they fail for want of memory,
+    /// they are run with equal shares of it, one after the other.
     async fn ask(&self, statements: &[&str]) -> Result<Vec<Rows>, Failure> {
         let asked = statements.iter().map(|sql| answer(&self.context, sql));
-        let answers = match (try_join_all(asked).await, &self.with_shares) {
-            (Err(Unanswered::Engine(error)), Some(context)) if is_memory_short(&error) => {
-                let mut answers = Vec::new();
-                for sql in statements {
-                    answers.push(answer(context, sql).await.map_err(|it| self.failure(it))?);
-                }
-                Ok(answers)
-            }
-            (answers, _) => answers,
-        };
+        let mut answers = try_join_all(asked).await;
+        if let (Err(Unanswered::Engine(error)), Some(context)) = (&answers, &self.with_shares)
+            && is_memory_short(error)
+        {
+            let asked = stream::iter(statements).then(|sql| answer(context, sql));
+            answers = asked.try_collect().await;
+        }
         answers.map_err(|it| self.failure(it))
     }
 
